@@ -130,17 +130,17 @@ fn all(layout: &Layout, only: Option<&str>) -> Result<Vec<Break>, Error> {
 
 /// The simulator's account of a mistake.
 #[derive(Debug)]
-struct Found {
+struct NoticedMistake {
     /// Or that no checker did.
     checker: String,
     seeds: u64,
 }
 
-impl Found {
+impl NoticedMistake {
     /// Out of `seed N, step N, commit ID: CHECKER: WHAT`.
-    fn parse(line: &str) -> Option<Found> {
+    fn parse(line: &str) -> Option<NoticedMistake> {
         let seed: u64 = line.strip_prefix("seed ")?.split(',').next()?.parse().ok()?;
-        Some(Found { checker: line.split(": ").nth(1)?.to_owned(), seeds: seed + 1 })
+        Some(NoticedMistake { checker: line.split(": ").nth(1)?.to_owned(), seeds: seed + 1 })
     }
 
     fn is_right(&self, planted: &Break) -> bool {
@@ -204,7 +204,7 @@ impl<'a> Copy<'a> {
         git.args(["apply", "--unidiff-zero"]).arg(&planted.patch).run()
     }
 
-    fn hunt(&self, planted: &Break) -> Result<Found, Error> {
+    fn hunt(&self, planted: &Break) -> Result<NoticedMistake, Error> {
         let log = self.layout.breaks(&format!("{}.log", planted.name));
         let _ = fs::remove_file(&log);
         let seeds = format!("0..{}", planted.within);
@@ -216,13 +216,13 @@ impl<'a> Copy<'a> {
         cargo.args(["--seeds", &seeds, "--until-failure"]).args(about).args(engine).log_to(&log).status()?;
         let told = fs::read_to_string(&log).map_err(Error::io("read", &log))?;
         // Seeds that began before the first one failed may have failed, too.
-        if let Some(found) = told.lines().filter_map(Found::parse).min_by_key(|found| found.seeds) {
+        if let Some(found) = told.lines().filter_map(NoticedMistake::parse).min_by_key(|found| found.seeds) {
             return Ok(found);
         }
         if !told.contains(" seeds passed, 0 failed") {
             let log = log.display();
             return Err(Error::new(format!("{} cannot be built or run: {log}", planted.name)));
         }
-        Ok(Found { checker: "nobody".to_owned(), seeds: planted.within })
+        Ok(NoticedMistake { checker: "nobody".to_owned(), seeds: planted.within })
     }
 }

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 
 use crate::layout::Layout;
 use crate::process::Error;
-use member::{Member, Plan};
+use member::{ClusterMember, Plan};
 
 pub(crate) const HELP: &str = "\
 Examples:
@@ -64,7 +64,7 @@ pub(crate) fn run(layout: &Layout, options: &Options) -> Result<bool, Error> {
         println!("{count} member{} below {}", if count == 1 { "" } else { "s" }, directory.display());
         let mut members = Vec::new();
         for plan in &plans {
-            let member = Member::start(layout, plan, &plans, &directory)?;
+            let member = ClusterMember::start(layout, plan, &plans, &directory)?;
             println!(
                 "  member {}  {}  http://{}/  pid {}  {}",
                 plan.number,

@@ -4,13 +4,13 @@ use std::fmt;
 use std::ops::AddAssign;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Counts {
+pub(crate) struct TestCounts {
     pub(crate) passed: u64,
     pub(crate) failed: u64,
     pub(crate) skipped: u64,
 }
 
-impl Counts {
+impl TestCounts {
     /// Adds up the `test result:` lines of `cargo test`, one for each test program.
     pub(crate) fn from_cargo(output: &str) -> Self {
         let mut sum = Self::default();
@@ -61,7 +61,7 @@ impl Counts {
     }
 }
 
-impl AddAssign for Counts {
+impl AddAssign for TestCounts {
     fn add_assign(&mut self, other: Self) {
         self.passed += other.passed;
         self.failed += other.failed;
@@ -69,7 +69,7 @@ impl AddAssign for Counts {
     }
 }
 
-impl fmt::Display for Counts {
+impl fmt::Display for TestCounts {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "{} passed, {} failed", self.passed, self.failed)
     }
@@ -91,35 +91,35 @@ fn attribute(element: &str, name: &str) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use super::Counts;
+    use super::TestCounts;
 
     #[test]
     fn cargo_results_are_added_up() {
         let output = "running 2 tests\ntest result: ok. 12 passed; 0 failed; 1 ignored; 0 measured\n\
                       test a ... ok\ntest result: FAILED. 3 passed; 2 failed; 0 ignored; 0 measured\n";
-        assert_eq!(Counts::from_cargo(output), Counts { passed: 15, failed: 2, skipped: 1 });
-        assert_eq!(Counts::from_cargo("error: could not compile"), Counts::default());
+        assert_eq!(TestCounts::from_cargo(output), TestCounts { passed: 15, failed: 2, skipped: 1 });
+        assert_eq!(TestCounts::from_cargo("error: could not compile"), TestCounts::default());
     }
 
     #[test]
     fn who_says_that_it_was_skipped_has_not_passed() {
         let output = "running 2 tests\ncut: skipped: no namespaces\ntest cut ... ok\n";
-        let counts = Counts { passed: 2, failed: 0, skipped: 1 };
-        assert_eq!(counts.with_skipped(output), Counts { passed: 1, failed: 0, skipped: 2 });
+        let counts = TestCounts { passed: 2, failed: 0, skipped: 1 };
+        assert_eq!(counts.with_skipped(output), TestCounts { passed: 1, failed: 0, skipped: 2 });
     }
 
     #[test]
     fn seeds_are_counted() {
         let output =
             "seed 7, step 9, commit x: lost\n199 seeds passed, 1 failed in 5.0 s: 8 writes acknowledged\n";
-        assert_eq!(Counts::from_simulator(output), Counts { passed: 199, failed: 1, skipped: 0 });
-        assert_eq!(Counts::from_simulator("error: could not compile"), Counts::default());
+        assert_eq!(TestCounts::from_simulator(output), TestCounts { passed: 199, failed: 1, skipped: 0 });
+        assert_eq!(TestCounts::from_simulator("error: could not compile"), TestCounts::default());
     }
 
     #[test]
     fn go_tests_are_counted() {
         let output = "=== RUN   TestA\n--- PASS: TestA (0.00s)\n    --- PASS: TestA/sub (0.00s)\n--- FAIL: TestB (0.00s)\nFAIL\n";
-        assert_eq!(Counts::from_go(output), Counts { passed: 1, failed: 1, skipped: 0 });
+        assert_eq!(TestCounts::from_go(output), TestCounts { passed: 1, failed: 1, skipped: 0 });
     }
 
     #[test]
@@ -128,6 +128,6 @@ mod tests {
             <testsuite name="a" errors="1" failures="2" skipped="3" tests="10">
             <testcase name="t" failures="7"/></testsuite>
             <testsuite tests="4" name="b"/></testsuites>"#;
-        assert_eq!(Counts::from_junit(report), Counts { passed: 8, failed: 3, skipped: 3 });
+        assert_eq!(TestCounts::from_junit(report), TestCounts { passed: 8, failed: 3, skipped: 3 });
     }
 }

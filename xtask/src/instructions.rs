@@ -11,7 +11,7 @@ use std::path::PathBuf;
 
 use serde_json::Value;
 
-use crate::counts::Counts;
+use crate::counts::TestCounts;
 use crate::install;
 use crate::layout::Layout;
 use crate::process::{Error, Program};
@@ -100,13 +100,13 @@ fn benchmark(json: &str) -> Result<(String, u64), Error> {
 
 impl Report {
     /// A benchmark is a test, if the figures can be compared at all: another compiler makes other instructions.
-    pub(crate) fn counts(&self) -> Counts {
+    pub(crate) fn counts(&self) -> TestCounts {
         let rows = self.rows();
         if !self.is_of_one_compiler() {
-            return Counts { skipped: rows.len() as u64, ..Counts::default() };
+            return TestCounts { skipped: rows.len() as u64, ..TestCounts::default() };
         }
         let failed = rows.iter().filter(|row| row.complaint().is_some()).count() as u64;
-        Counts { passed: rows.len() as u64 - failed, failed, skipped: 0 }
+        TestCounts { passed: rows.len() as u64 - failed, failed, skipped: 0 }
     }
 
     fn is_of_one_compiler(&self) -> bool {

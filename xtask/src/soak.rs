@@ -75,7 +75,7 @@ async fn soak(
     account: &mut Account,
     summary: &Path,
 ) -> Result<(), Error> {
-    let (begun, mut progress) = (Instant::now(), Progress::new());
+    let (begun, mut progress) = (Instant::now(), SoakProgress::new());
     let mut seeds = FIRST_CHUNK;
     while begun.elapsed() < options.hours {
         let chunk_begun = Instant::now();
@@ -149,14 +149,14 @@ fn seed_of_now() -> Result<u64, Error> {
 }
 
 /// One line that is written anew on a terminal; otherwise a line a minute.
-struct Progress {
+struct SoakProgress {
     is_watched: bool,
     told: Option<Instant>,
 }
 
-impl Progress {
-    fn new() -> Progress {
-        Progress { is_watched: io::stdout().is_terminal(), told: None }
+impl SoakProgress {
+    fn new() -> SoakProgress {
+        SoakProgress { is_watched: io::stdout().is_terminal(), told: None }
     }
 
     fn tell(&mut self, line: &str) {

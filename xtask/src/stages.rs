@@ -22,17 +22,17 @@ use std::sync::Mutex;
 use std::time::{Duration, Instant};
 use std::{env, fs, thread};
 
-use crate::counts::Counts;
+use crate::counts::TestCounts;
 use crate::install::Part;
 use crate::layout::Layout;
 use crate::process::Error;
 
-use outcome::Outcome;
+use outcome::StageOutcome;
 
 pub(crate) use go::bare_etcd;
 pub(crate) use rust::fault_variables;
 
-struct Stage {
+struct TestStage {
     name: &'static str,
     about: &'static str,
     /// Starts the server under test, so the stage `build` comes first.
@@ -42,7 +42,7 @@ struct Stage {
     company: Company,
     /// Installed in the background before it is the stage's turn; the stage waits for it, and tells what went wrong.
     installs: &'static [Part],
-    run: fn(&Layout) -> Result<Outcome, Error>,
+    run: fn(&Layout) -> Result<StageOutcome, Error>,
 }
 
 /// Other stages that may run at the same time as one.
@@ -58,8 +58,8 @@ enum Company {
 
 /// In the order in which they begin: first what others need; then those for which nothing more is compiled, while that is done for others;
 /// of each kind those that take longest.
-const STAGES: [Stage; 22] = [
-    Stage {
+const STAGES: [TestStage; 22] = [
+    TestStage {
         name: BUILD,
         about: "the paddock binary, as released",
         needs_server: false,
@@ -68,7 +68,7 @@ const STAGES: [Stage; 22] = [
         installs: &[],
         run: rust::build,
     },
-    Stage {
+    TestStage {
         name: "simulator",
         about: "whole ensembles in one thread, from 200 seeds, with faults",
         needs_server: false,
@@ -77,7 +77,7 @@ const STAGES: [Stage; 22] = [
         installs: &[],
         run: rust::simulator,
     },
-    Stage {
+    TestStage {
         name: "instructions",
         about: "how many instructions requests, changes of the tree and the log take, against what is stored",
         needs_server: false,
@@ -86,7 +86,7 @@ const STAGES: [Stage; 22] = [
         installs: &[Part::Gungraun],
         run: rust::instructions,
     },
-    Stage {
+    TestStage {
         name: "kazoo",
         about: "Python's client and its recipes; scripts, plugins and exporters that ask a ZooKeeper how it is",
         needs_server: true,
@@ -95,7 +95,7 @@ const STAGES: [Stage; 22] = [
         installs: &[Part::Python, Part::Jars],
         run: python::kazoo,
     },
-    Stage {
+    TestStage {
         name: "unit",
         about: "tests beside the code of every crate",
         needs_server: false,
@@ -104,7 +104,7 @@ const STAGES: [Stage; 22] = [
         installs: &[],
         run: rust::unit,
     },
-    Stage {
+    TestStage {
         name: python::MEMBERS,
         about: "the same on a member of an ensemble; scripts and plugins that ask a ZooKeeper how it is",
         needs_server: true,
@@ -113,7 +113,7 @@ const STAGES: [Stage; 22] = [
         installs: &[Part::Python, Part::Jars, Part::Scripts, Part::Go],
         run: python::kazoo_on_members,
     },
-    Stage {
+    TestStage {
         name: "java",
         about: "Apache ZooKeeper's client and command line, with Kerberos too; Curator",
         needs_server: true,
@@ -122,7 +122,7 @@ const STAGES: [Stage; 22] = [
         installs: &[Part::Jars, Part::Kerberos],
         run: java::run,
     },
-    Stage {
+    TestStage {
         name: "clickhouse",
         about: "ClickHouse servers with replicated tables",
         needs_server: true,
@@ -131,7 +131,7 @@ const STAGES: [Stage; 22] = [
         installs: &[Part::Python, Part::Jars, Part::Clickhouse],
         run: python::clickhouse,
     },
-    Stage {
+    TestStage {
         name: "kafka",
         about: "brokers of Kafka, whose ZooKeeper becomes a Paddock under them",
         needs_server: true,
@@ -140,7 +140,7 @@ const STAGES: [Stage; 22] = [
         installs: &[Part::Python, Part::Jars, Part::Kafka],
         run: python::kafka,
     },
-    Stage {
+    TestStage {
         name: "process",
         about: "server processes: crashes, damaged files, ensembles, the bench",
         needs_server: true,
@@ -149,7 +149,7 @@ const STAGES: [Stage; 22] = [
         installs: &[Part::Jars, Part::OlderZookeepers],
         run: rust::process,
     },
-    Stage {
+    TestStage {
         name: "moving",
         about: "moving in and out: files, ensembles that are followed, copies of servers",
         needs_server: true,
@@ -158,7 +158,7 @@ const STAGES: [Stage; 22] = [
         installs: &[Part::Jars, Part::OlderZookeepers],
         run: rust::moving,
     },
-    Stage {
+    TestStage {
         name: "etcd",
         about: "front ends that share a real etcd",
         needs_server: true,
@@ -167,7 +167,7 @@ const STAGES: [Stage; 22] = [
         installs: &[Part::Python, Part::Jars, Part::Etcd, Part::Go, Part::Clickhouse],
         run: etcd::usual,
     },
-    Stage {
+    TestStage {
         name: "oracle",
         about: "the same requests, words and commands to Apache ZooKeeper, answers compared",
         needs_server: true,
@@ -176,7 +176,7 @@ const STAGES: [Stage; 22] = [
         installs: &[Part::Jars, Part::OlderZookeepers],
         run: rust::oracle,
     },
-    Stage {
+    TestStage {
         name: "browser",
         about: "the page of a member and those of bench reports, in Chromium",
         needs_server: true,
@@ -185,7 +185,7 @@ const STAGES: [Stage; 22] = [
         installs: &[Part::Chromium],
         run: rust::browser,
     },
-    Stage {
+    TestStage {
         name: "porcupine",
         about: "the checker of histories: that it notices stale reads and lost writes",
         needs_server: false,
@@ -194,7 +194,7 @@ const STAGES: [Stage; 22] = [
         installs: &[Part::Go],
         run: go::test,
     },
-    Stage {
+    TestStage {
         name: "monitoring",
         about: "the dashboard and the alert rules, in a Prometheus that scrapes an ensemble",
         needs_server: true,
@@ -203,7 +203,7 @@ const STAGES: [Stage; 22] = [
         installs: &[Part::Prometheus, Part::FaultTools],
         run: rust::monitoring,
     },
-    Stage {
+    TestStage {
         name: "faults",
         about: "ensembles that lose members and are cut apart under load, beside Apache ZooKeeper's",
         needs_server: true,
@@ -212,7 +212,7 @@ const STAGES: [Stage; 22] = [
         installs: &[Part::Python, Part::Jars, Part::Go],
         run: rust::faults,
     },
-    Stage {
+    TestStage {
         name: "attacks",
         about: "clients that take what they can, beside one that behaves",
         needs_server: true,
@@ -221,7 +221,7 @@ const STAGES: [Stage; 22] = [
         installs: &[],
         run: rust::attacks,
     },
-    Stage {
+    TestStage {
         name: "at-length",
         about: "the oracle with more sequences, more releases of ZooKeeper followed; only with --all, or named",
         needs_server: true,
@@ -230,7 +230,7 @@ const STAGES: [Stage; 22] = [
         installs: &[Part::Jars, Part::OlderZookeepers],
         run: rust::at_length,
     },
-    Stage {
+    TestStage {
         name: "memcheck",
         about: "a member under Valgrind's memcheck; only with --all, or named",
         needs_server: true,
@@ -239,7 +239,7 @@ const STAGES: [Stage; 22] = [
         installs: &[Part::Valgrind],
         run: rust::memcheck,
     },
-    Stage {
+    TestStage {
         name: "etcd-suites",
         about: "whole suites of other stages on front ends of real etcds; only with --all, or named",
         needs_server: true,
@@ -248,7 +248,7 @@ const STAGES: [Stage; 22] = [
         installs: &[Part::Python, Part::Jars, Part::Etcd, Part::Go, Part::Clickhouse, Part::Kafka],
         run: etcd::suites,
     },
-    Stage {
+    TestStage {
         name: checked::STAGE,
         about: "suites of clients on servers that check their answers against Apache ZooKeeper; only with --all, or named",
         needs_server: true,
@@ -280,7 +280,7 @@ pub(crate) fn run(layout: &Layout, names: &[String], with_long: bool) -> Result<
         run_all(layout, &selected)
     });
 
-    let mut sum = Counts::default();
+    let mut sum = TestCounts::default();
     println!("\n{:<14}{:>8}{:>8}{:>9}{:>10}", "stage", "passed", "failed", "skipped", "time");
     for Row { stage, counts, time } in account {
         sum += counts;
@@ -291,14 +291,14 @@ pub(crate) fn run(layout: &Layout, names: &[String], with_long: bool) -> Result<
     Ok(sum.failed == 0)
 }
 
-fn select(names: &[String], with_long: bool) -> Result<Vec<&'static Stage>, Error> {
+fn select(names: &[String], with_long: bool) -> Result<Vec<&'static TestStage>, Error> {
     for name in names {
         if !STAGES.iter().any(|stage| stage.name == name) {
             let known = STAGES.map(|stage| stage.name).join(", ");
             return Err(Error::new(format!("there is no stage {name:?}; there are: {known}")));
         }
     }
-    let named = |stage: &Stage| match names {
+    let named = |stage: &TestStage| match names {
         [] => with_long || !stage.is_long,
         _ => names.iter().any(|name| name == stage.name),
     };
@@ -307,7 +307,7 @@ fn select(names: &[String], with_long: bool) -> Result<Vec<&'static Stage>, Erro
     Ok(STAGES.iter().filter(|stage| named(stage) || (build && stage.name == BUILD)).collect())
 }
 
-fn install_ahead(layout: &Layout, stages: &[&Stage]) {
+fn install_ahead(layout: &Layout, stages: &[&TestStage]) {
     for part in stages.iter().flat_map(|stage| stage.installs) {
         // The stage tries again what failed, and tells it.
         let _ = part.install(layout);
@@ -317,14 +317,15 @@ fn install_ahead(layout: &Layout, stages: &[&Stage]) {
 /// The account of one stage.
 struct Row {
     stage: &'static str,
-    counts: Counts,
+    counts: TestCounts,
     time: Duration,
 }
 
-fn run_all(layout: &Layout, stages: &[&'static Stage]) -> Vec<Row> {
+fn run_all(layout: &Layout, stages: &[&'static TestStage]) -> Vec<Row> {
     let mut account: Vec<Row> = Vec::new();
-    let are_neighbours =
-        |left: &&Stage, right: &&Stage| left.company != Company::Alone && right.company != Company::Alone;
+    let are_neighbours = |left: &&TestStage, right: &&TestStage| {
+        left.company != Company::Alone && right.company != Company::Alone
+    };
     for group in stages.chunk_by(are_neighbours) {
         let no_server = account.iter().any(|row| row.stage == BUILD && row.counts.failed > 0);
         match group {
@@ -342,12 +343,12 @@ fn run_all(layout: &Layout, stages: &[&'static Stage]) -> Vec<Row> {
 }
 
 /// Runs neighbours, and prints a line for each when it has ended.
-fn run_side_by_side(layout: &Layout, stages: &[&'static Stage], no_server: bool) -> Vec<Row> {
-    let (spare, waiting): (Vec<&Stage>, Vec<&Stage>) =
+fn run_side_by_side(layout: &Layout, stages: &[&'static TestStage], no_server: bool) -> Vec<Row> {
+    let (spare, waiting): (Vec<&TestStage>, Vec<&TestStage>) =
         stages.iter().partition(|stage| stage.company == Company::Spare);
     let (spare, waiting) = (Mutex::new(spare.into_iter()), Mutex::new(waiting.into_iter()));
     let account = Mutex::new(Vec::new());
-    let lane = |stages: &Mutex<std::vec::IntoIter<&'static Stage>>| {
+    let lane = |stages: &Mutex<std::vec::IntoIter<&'static TestStage>>| {
         // The lock is let go before the stage runs.
         let next = || stages.lock().expect("no lane panics while it holds the lock").next();
         while let Some(stage) = next() {
@@ -364,10 +365,10 @@ fn run_side_by_side(layout: &Layout, stages: &[&'static Stage], no_server: bool)
 }
 
 /// Runs a stage; its account, and what is printed of it behind its name.
-fn run_one(layout: &Layout, stage: &'static Stage, no_server: bool) -> (Row, String) {
+fn run_one(layout: &Layout, stage: &'static TestStage, no_server: bool) -> (Row, String) {
     let start = Instant::now();
     let (counts, report) = if no_server && stage.needs_server {
-        let counts = Counts { failed: 1, ..Counts::default() };
+        let counts = TestCounts { failed: 1, ..TestCounts::default() };
         (counts, "not run, there is no server to test".to_owned())
     } else {
         let log = layout.log(stage.name);
@@ -380,16 +381,16 @@ fn run_one(layout: &Layout, stage: &'static Stage, no_server: bool) -> (Row, Str
 
 fn report(
     layout: &Layout,
-    stage: &Stage,
-    outcome: Result<Outcome, Error>,
+    stage: &TestStage,
+    outcome: Result<StageOutcome, Error>,
     start: Instant,
-) -> (Counts, String) {
+) -> (TestCounts, String) {
     let seconds = start.elapsed().as_secs_f64();
     let (mut counts, trouble) = match outcome {
-        Ok(Outcome { counts, success }) => (counts, judge(stage, counts, success)),
+        Ok(StageOutcome { counts, success }) => (counts, judge(stage, counts, success)),
         // The stage says itself what there was to see.
         Err(error) => {
-            let counts = Counts { failed: 1, ..Counts::default() };
+            let counts = TestCounts { failed: 1, ..TestCounts::default() };
             return (counts, format!("FAILED in {seconds:.1} s: {error}"));
         }
     };
@@ -405,7 +406,7 @@ fn report(
 }
 
 /// The fault of a stage that ran to its end, if there is one.
-fn judge(stage: &Stage, counts: Counts, success: bool) -> Option<String> {
+fn judge(stage: &TestStage, counts: TestCounts, success: bool) -> Option<String> {
     if counts.failed > 0 {
         return Some(counts.to_string());
     }
@@ -416,7 +417,7 @@ fn judge(stage: &Stage, counts: Counts, success: bool) -> Option<String> {
     ran_nothing.then(|| "no test ran".to_owned())
 }
 
-fn row(name: &str, counts: Counts, time: Duration) -> String {
-    let Counts { passed, failed, skipped } = counts;
+fn row(name: &str, counts: TestCounts, time: Duration) -> String {
+    let TestCounts { passed, failed, skipped } = counts;
     format!("{name:<14}{passed:>8}{failed:>8}{skipped:>9}{:>8.1} s\n", time.as_secs_f64())
 }

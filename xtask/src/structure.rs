@@ -22,7 +22,7 @@ use std::path::{Path, PathBuf};
 
 use crate::layout::Layout;
 use crate::process::Error;
-use limits::Counts;
+use limits::LanguageCounts;
 use modules::Module;
 
 /// Files that may import each other: two that were one, and the file that tells of both.
@@ -33,7 +33,7 @@ const KNOWN: &str = "xtask/structure-known.txt";
 pub(crate) fn check(layout: &Layout) -> Result<bool, Error> {
     let mut complaints = floors::check(layout)?;
     let mut found = BTreeSet::new();
-    let mut counts = Counts::default();
+    let mut counts = LanguageCounts::default();
     for (name, directory) in packages(layout)? {
         let sources = rust_files(&directory)?;
         let src = directory.join("src");

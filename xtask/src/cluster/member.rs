@@ -94,7 +94,7 @@ pub(super) fn directory(all: &Path, number: u16) -> PathBuf {
 
 /// A process, until it was waited for.
 #[derive(Debug)]
-pub(super) struct Member {
+pub(super) struct ClusterMember {
     pub(super) plan: Plan,
     child: Child,
     pid: u32,
@@ -103,13 +103,13 @@ pub(super) struct Member {
     command: String,
 }
 
-impl Member {
+impl ClusterMember {
     pub(super) fn start(
         layout: &Layout,
         plan: &Plan,
         all: &[Plan],
         directory: &Path,
-    ) -> Result<Member, Error> {
+    ) -> Result<ClusterMember, Error> {
         let directory = self::directory(directory, plan.number);
         fs::create_dir_all(&directory).map_err(Error::io("create", &directory))?;
         let config = directory.join(CONFIG);
@@ -127,7 +127,7 @@ impl Member {
             .spawn()
             .map_err(|error| Error::new(format!("can't start member {}: {error}", plan.number)))?;
         let pid = child.id().expect("it was not waited for");
-        Ok(Member { plan: *plan, child, pid, log: path, command: printed })
+        Ok(ClusterMember { plan: *plan, child, pid, log: path, command: printed })
     }
 
     pub(super) fn pid(&self) -> u32 {

@@ -10,7 +10,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::task::JoinSet;
 use tokio::time::{interval, timeout};
 
-use super::member::{Member, describe};
+use super::member::{ClusterMember, describe};
 use crate::process::{Error, last_lines};
 
 /// Time between two questions to the members which of them leads.
@@ -21,7 +21,7 @@ const PATIENCE: Duration = Duration::from_millis(400);
 const LOG_LINES: usize = 5;
 
 /// Tells what happens until no member runs. Whether all ended well, after they were asked to.
-pub(super) async fn until_stopped(members: Vec<Member>, hosts: &str) -> Result<bool, Error> {
+pub(super) async fn until_stopped(members: Vec<ClusterMember>, hosts: &str) -> Result<bool, Error> {
     let mut signals =
         Signals::new().map_err(|error| Error::new(format!("can't wait for Ctrl-C: {error}")))?;
     let mut news = News { hosts: hosts.to_owned(), count: members.len(), told: None };
@@ -57,13 +57,13 @@ pub(super) async fn until_stopped(members: Vec<Member>, hosts: &str) -> Result<b
 
 /// A member's process that has ended.
 struct Ended {
-    member: Member,
+    member: ClusterMember,
     how: String,
     is_well: bool,
 }
 
 /// Waits for the end of a member, and asks it to end as often as it is told to.
-async fn attend(mut member: Member, mut stopped: UnboundedReceiver<()>) -> Result<Ended, Error> {
+async fn attend(mut member: ClusterMember, mut stopped: UnboundedReceiver<()>) -> Result<Ended, Error> {
     let status = loop {
         tokio::select! {
             status = member.wait() => break status?,

@@ -84,7 +84,7 @@ pub(super) fn record(
     directory: &Path,
 ) -> Result<Recording, Error> {
     let data = directory.join("data");
-    let server = Server::start(layout, &data, &directory.join("server.log"))?;
+    let server = ProfiledServer::start(layout, &data, &directory.join("server.log"))?;
     let result = directory.join("bench.json");
     let mut bench = server.load(layout, workload, times, &result)?;
     bench.wait_for_warm_up()?;
@@ -103,7 +103,7 @@ pub(super) fn record(
     Ok(Recording { script, costs })
 }
 
-fn perf_record(server: &Server, times: &Times, out: &Path, log: &Path) -> Result<(), Error> {
+fn perf_record(server: &ProfiledServer, times: &Times, out: &Path, log: &Path) -> Result<(), Error> {
     let record = Program::new("perf").args(["record", "--quiet", "--event", "cpu-clock"]);
     let record = record.args(["--freq", SAMPLES_PER_SECOND, "--call-graph", CALL_GRAPH]);
     let record = record.arg("--pid").arg(server.process.id()).arg("--output").arg(out);
@@ -113,25 +113,25 @@ fn perf_record(server: &Server, times: &Times, out: &Path, log: &Path) -> Result
 }
 
 /// A member of its own that ends with this value.
-struct Server {
-    process: Process,
+struct ProfiledServer {
+    process: OwnedProcess,
     address: String,
 }
 
-impl Server {
-    fn start(layout: &Layout, data: &Path, log: &Path) -> Result<Server, Error> {
+impl ProfiledServer {
+    fn start(layout: &Layout, data: &Path, log: &Path) -> Result<ProfiledServer, Error> {
         let mut command = Command::new(layout.paddock());
         command.arg("server").arg("--data-dir").arg(data).args(["--listen", "127.0.0.1:0", "--log", "warn"]);
         // All sessions come from one address.
         command.env("ZOO_MAX_CLIENT_CNXNS", "0");
         let errors = File::create(log).map_err(Error::io("create", log))?;
-        let mut process = Process::start(command.stdout(Stdio::piped()).stderr(errors))?;
+        let mut process = OwnedProcess::start(command.stdout(Stdio::piped()).stderr(errors))?;
         let output = process.0.stdout.take().expect("it is piped");
         // The first line is meant for the one who starts a server: `paddock VERSION listens on ADDRESS`.
         let mut line = String::new();
         BufReader::new(output).read_line(&mut line).map_err(Error::io("read from", &layout.paddock()))?;
         match line.trim().rsplit_once("listens on ") {
-            Some((_, address)) => Ok(Server { process, address: address.to_owned() }),
+            Some((_, address)) => Ok(ProfiledServer { process, address: address.to_owned() }),
             None => Err(Error::new(format!("the server does not listen: {}", last_lines(log, 20)))),
         }
     }
@@ -142,7 +142,7 @@ impl Server {
         workload: &Workload,
         times: &Times,
         result: &Path,
-    ) -> Result<Load, Error> {
+    ) -> Result<ProfiledLoad, Error> {
         let result = File::create(result).map_err(Error::io("create", result))?;
         let seconds = |time: Duration| format!("{}ms", time.as_millis());
         let mut command = Command::new(layout.paddock());
@@ -151,19 +151,19 @@ impl Server {
         command.args(["--warm-up", &seconds(times.warm_up), "--time", &seconds(times.time)]);
         command.args(["--pid", &self.process.id()]);
         command.args(workload.znodes.iter().flat_map(|znodes| ["--znodes", znodes]));
-        let mut process = Process::start(command.stdout(result).stderr(Stdio::piped()))?;
+        let mut process = OwnedProcess::start(command.stdout(result).stderr(Stdio::piped()))?;
         let told = BufReader::new(process.0.stderr.take().expect("it is piped"));
-        Ok(Load { process, told })
+        Ok(ProfiledLoad { process, told })
     }
 }
 
 /// A bench, and what it tells of its progress.
-struct Load {
-    process: Process,
+struct ProfiledLoad {
+    process: OwnedProcess,
     told: BufReader<ChildStderr>,
 }
 
-impl Load {
+impl ProfiledLoad {
     /// Waits until the bench has prepared its znodes, which takes an unknown time, and begins to warm up.
     fn wait_for_warm_up(&mut self) -> Result<(), Error> {
         let mut all = String::new();
@@ -190,12 +190,12 @@ fn unheard(error: io::Error) -> Error {
 }
 
 /// A process that does not outlive its owner.
-struct Process(Child);
+struct OwnedProcess(Child);
 
-impl Process {
-    fn start(command: &mut Command) -> Result<Process, Error> {
+impl OwnedProcess {
+    fn start(command: &mut Command) -> Result<OwnedProcess, Error> {
         let child = command.stdin(Stdio::null()).spawn();
-        child.map(Process).map_err(|error| Error::new(format!("can't run {command:?}: {error}")))
+        child.map(OwnedProcess).map_err(|error| Error::new(format!("can't run {command:?}: {error}")))
     }
 
     fn id(&self) -> String {
@@ -203,7 +203,7 @@ impl Process {
     }
 }
 
-impl Drop for Process {
+impl Drop for OwnedProcess {
     fn drop(&mut self) {
         // The process may have ended already; then there is nothing to do.
         let _ = self.0.kill();

@@ -5,11 +5,11 @@
 //! by its files: the name of an inlined function comes without its module, and that of a generic one is full of others.
 
 use super::samples::Frame;
-use super::stages::Stage;
+use super::stages::ProfiledStage;
 use Pattern::{Begins, Calls, Functions, Source};
 
 /// The stage that a frame tells of, if it does.
-pub(super) fn stage(frame: &Frame) -> Option<Stage> {
+pub(super) fn stage(frame: &Frame) -> Option<ProfiledStage> {
     RULES.iter().find(|(pattern, _)| pattern.matches(frame)).map(|(_, stage)| *stage)
 }
 
@@ -61,59 +61,59 @@ fn last_part(function: &str) -> String {
 }
 
 /// The first that matches a frame counts.
-const RULES: &[(Pattern, Stage)] = &[
+const RULES: &[(Pattern, ProfiledStage)] = &[
     (
         Begins(&["_int_malloc", "_int_free", "_int_realloc", "malloc", "cfree", "realloc", "calloc"]),
-        Stage::Allocator,
+        ProfiledStage::Allocator,
     ),
-    (Begins(&["unlink_chunk", "sysmalloc", "systrim", "heap_trim"]), Stage::Allocator),
+    (Begins(&["unlink_chunk", "sysmalloc", "systrim", "heap_trim"]), ProfiledStage::Allocator),
     // The kernel. On its way back from a call, a thread may find that another one has to run.
-    (Begins(&["asm_sysvec_", "asm_common_interrupt"]), Stage::Switching),
-    (Begins(&["exit_to_user_mode_loop", "irqentry_exit_to_user_mode"]), Stage::Switching),
-    (Calls(&["recvfrom", "recvmsg", "epoll_wait", "epoll_pwait", "epoll_ctl"]), Stage::Sockets),
-    (Calls(&["sendto", "sendmsg", "writev"]), Stage::Replying),
-    (Calls(&["pwrite64", "pwritev2", "fdatasync"]), Stage::Syncing),
+    (Begins(&["asm_sysvec_", "asm_common_interrupt"]), ProfiledStage::Switching),
+    (Begins(&["exit_to_user_mode_loop", "irqentry_exit_to_user_mode"]), ProfiledStage::Switching),
+    (Calls(&["recvfrom", "recvmsg", "epoll_wait", "epoll_pwait", "epoll_ctl"]), ProfiledStage::Sockets),
+    (Calls(&["sendto", "sendmsg", "writev"]), ProfiledStage::Replying),
+    (Calls(&["pwrite64", "pwritev2", "fdatasync"]), ProfiledStage::Syncing),
     // An eventfd is written to wake a worker, and read by it.
-    (Calls(&["futex", "sched_yield", "write", "read"]), Stage::HandingOver),
-    (Begins(&["__libc_recv", "epoll_wait"]), Stage::Sockets),
-    (Begins(&["__libc_send"]), Stage::Replying),
+    (Calls(&["futex", "sched_yield", "write", "read"]), ProfiledStage::HandingOver),
+    (Begins(&["__libc_recv", "epoll_wait"]), ProfiledStage::Sockets),
+    (Begins(&["__libc_send"]), ProfiledStage::Replying),
     // Libraries.
-    (Source("/crossbeam-channel-"), Stage::HandingOver),
-    (Source("/parking_lot"), Stage::HandingOver),
-    (Source("/lock_api-"), Stage::HandingOver),
+    (Source("/crossbeam-channel-"), ProfiledStage::HandingOver),
+    (Source("/parking_lot"), ProfiledStage::HandingOver),
+    (Source("/lock_api-"), ProfiledStage::HandingOver),
     (
         Functions("/tokio-", &["with_scheduler", "wake_by_val", "wake_by_ref", "wake_arc_raw"]),
-        Stage::HandingOver,
+        ProfiledStage::HandingOver,
     ),
-    (Functions("/tokio-", &["notify_one", "notify_waiters", "unpark", "wake"]), Stage::HandingOver),
-    (Functions("/mio-", &["wake"]), Stage::HandingOver),
-    (Source("/tokio-"), Stage::Sockets),
-    (Source("/mio-"), Stage::Sockets),
-    (Source("/raft-0"), Stage::Ordering),
-    (Source("/protobuf-"), Stage::Ordering),
-    (Source("/crc32c-"), Stage::Encoding),
+    (Functions("/tokio-", &["notify_one", "notify_waiters", "unpark", "wake"]), ProfiledStage::HandingOver),
+    (Functions("/mio-", &["wake"]), ProfiledStage::HandingOver),
+    (Source("/tokio-"), ProfiledStage::Sockets),
+    (Source("/mio-"), ProfiledStage::Sockets),
+    (Source("/raft-0"), ProfiledStage::Ordering),
+    (Source("/protobuf-"), ProfiledStage::Ordering),
+    (Source("/crc32c-"), ProfiledStage::Encoding),
     // Our own code, by crates and folders: what is deeper in the stack decides first.
-    (Source("paddock-proto/src/request.rs"), Stage::Decoding),
-    (Source("paddock-proto/src/reply.rs"), Stage::Replying),
-    (Source("paddock-tree/src/read.rs"), Stage::Reading),
-    (Source("paddock-tree/src/list.rs"), Stage::Reading),
+    (Source("paddock-proto/src/request.rs"), ProfiledStage::Decoding),
+    (Source("paddock-proto/src/reply.rs"), ProfiledStage::Replying),
+    (Source("paddock-tree/src/read.rs"), ProfiledStage::Reading),
+    (Source("paddock-tree/src/list.rs"), ProfiledStage::Reading),
     // The tree's store serves reads and writes alike: its frames belong to their callers.
-    (Source("paddock-tree/src/tree.rs"), Stage::Applying),
-    (Source("paddock-tree/src/create.rs"), Stage::Applying),
-    (Source("paddock-tree/src/delete.rs"), Stage::Applying),
-    (Source("paddock-tree/src/set.rs"), Stage::Applying),
-    (Source("paddock-tree/src/multi.rs"), Stage::Applying),
-    (Source("paddock-state/src/"), Stage::Applying),
-    (Source("paddock-front/src/"), Stage::Decoding),
-    (Source("paddock-replica/src/"), Stage::Ordering),
-    (Source("paddock-member/src/snapshots.rs"), Stage::Snapshots),
-    (Source("paddock-member/src/"), Stage::Ordering),
-    (Source("paddock-storage/src/log/record.rs"), Stage::Encoding),
-    (Source("paddock-storage/src/"), Stage::Syncing),
-    (Source("paddock-server/src/statistics/"), Stage::Counting),
-    (Source("paddock-server/src/reports/"), Stage::Counting),
-    (Source("paddock-server/src/clients/"), Stage::Sockets),
-    (Source("paddock-server/src/"), Stage::HandingOver),
+    (Source("paddock-tree/src/tree.rs"), ProfiledStage::Applying),
+    (Source("paddock-tree/src/create.rs"), ProfiledStage::Applying),
+    (Source("paddock-tree/src/delete.rs"), ProfiledStage::Applying),
+    (Source("paddock-tree/src/set.rs"), ProfiledStage::Applying),
+    (Source("paddock-tree/src/multi.rs"), ProfiledStage::Applying),
+    (Source("paddock-state/src/"), ProfiledStage::Applying),
+    (Source("paddock-front/src/"), ProfiledStage::Decoding),
+    (Source("paddock-replica/src/"), ProfiledStage::Ordering),
+    (Source("paddock-member/src/snapshots.rs"), ProfiledStage::Snapshots),
+    (Source("paddock-member/src/"), ProfiledStage::Ordering),
+    (Source("paddock-storage/src/log/record.rs"), ProfiledStage::Encoding),
+    (Source("paddock-storage/src/"), ProfiledStage::Syncing),
+    (Source("paddock-server/src/statistics/"), ProfiledStage::Counting),
+    (Source("paddock-server/src/reports/"), ProfiledStage::Counting),
+    (Source("paddock-server/src/clients/"), ProfiledStage::Sockets),
+    (Source("paddock-server/src/"), ProfiledStage::HandingOver),
 ];
 
 #[cfg(test)]

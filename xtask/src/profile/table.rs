@@ -3,23 +3,23 @@
 use super::Workload;
 use super::record::Costs;
 use super::samples::Sample;
-use super::stages::Stage;
+use super::stages::ProfiledStage;
 
 /// A workload's part of the table.
 pub(super) struct Column {
     title: String,
     costs: Costs,
     /// One for each sample.
-    stages: Vec<Stage>,
+    stages: Vec<ProfiledStage>,
 }
 
 impl Column {
     pub(super) fn new(workload: &Workload, samples: &[Sample], costs: Costs) -> Column {
-        let stages = samples.iter().map(Stage::of).collect();
+        let stages = samples.iter().map(ProfiledStage::of).collect();
         Column { title: workload.describe(), costs, stages }
     }
 
-    fn cell(&self, stage: Stage) -> String {
+    fn cell(&self, stage: ProfiledStage) -> String {
         let count = self.stages.iter().filter(|it| **it == stage).count();
         match count {
             0 => "–".to_owned(),
@@ -35,7 +35,7 @@ pub(super) fn write(columns: &[Column]) -> String {
     };
     let mut table = row("microseconds of the server's CPU per request", &|column| column.title.clone());
     table += &format!("|---|{}\n", "---:|".repeat(columns.len()));
-    for stage in Stage::ALL {
+    for stage in ProfiledStage::ALL {
         table += &row(stage.name(), &|column| column.cell(stage));
     }
     table += &row("**all**", &|column| format!("**{}**", microseconds(column.costs.server_cpu_us)));
@@ -60,14 +60,14 @@ mod tests {
 
     #[test]
     fn a_column_adds_up_to_what_a_request_costs() {
-        let stages = [vec![Stage::Syncing; 3], vec![Stage::Else]].concat();
+        let stages = [vec![ProfiledStage::Syncing; 3], vec![ProfiledStage::Else]].concat();
         let costs = Costs { requests_per_second: 6000.0, server_cpu_us: 120.0, load_cpu_us: 30.0 };
         let column = Column { title: "create, 1 × 1".to_owned(), costs, stages };
         let table = write(&[column]);
         let lines: Vec<&str> = table.lines().collect();
         assert_eq!(lines[0], "| microseconds of the server's CPU per request | create, 1 × 1 |");
         assert_eq!(lines[1], "|---|---:|");
-        assert_eq!(lines.len(), 2 + Stage::ALL.len() + 4);
+        assert_eq!(lines.len(), 2 + ProfiledStage::ALL.len() + 4);
         for line in [
             "| writing and syncing the log | 90.0 |",
             "| everything else | 30.0 |",

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
-use crate::counts::Counts;
+use crate::counts::TestCounts;
 use crate::process::Error;
 
 /// Facts of a run that its figures depend on.
@@ -30,7 +30,7 @@ pub(super) struct Chunk {
 
 impl Chunk {
     pub(super) fn read(output: &str, is_good: bool, first: u64, seeds: u64) -> Chunk {
-        let counts = Counts::from_simulator(output);
+        let counts = TestCounts::from_simulator(output);
         let mut violations: Vec<String> = Vec::new();
         let last = output.lines().rfind(|line| line.contains(" seeds passed, "));
         for line in output.lines().filter(|line| Some(*line) != last) {

@@ -1,7 +1,7 @@
 //! The stage whose servers check their answers against an Apache ZooKeeper, while suites of other stages run: only the differences
 //! of a list may be found.
 
-use super::outcome::Outcome;
+use super::outcome::StageOutcome;
 use super::{java, python};
 use crate::install;
 use crate::layout::Layout;
@@ -9,7 +9,7 @@ use crate::process::Error;
 
 pub(super) const STAGE: &str = "cross-checked";
 
-pub(super) fn run(layout: &Layout) -> Result<Outcome, Error> {
+pub(super) fn run(layout: &Layout) -> Result<StageOutcome, Error> {
     let list = layout.tests("cross-check").join("differences.txt");
     let etcd = install::etcd(layout)?;
     let java = java::checked(layout, STAGE, &list)?;

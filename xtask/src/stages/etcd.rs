@@ -5,7 +5,7 @@
 use std::ffi::OsString;
 use std::path::Path;
 
-use super::outcome::Outcome;
+use super::outcome::StageOutcome;
 use super::{go, java, ports, programs, python, rust};
 use crate::install;
 use crate::layout::Layout;
@@ -24,7 +24,7 @@ const CLICKHOUSE: [&str; 1] = ["test_replicated_table.py"];
 
 /// Front ends and kazoo, the shorter part of the other suites, and what Porcupine judges under faults; then two mirrors of
 /// an etcd, whose stories without it are part of the stage `unit`.
-pub(super) fn usual(layout: &Layout) -> Result<Outcome, Error> {
+pub(super) fn usual(layout: &Layout) -> Result<StageOutcome, Error> {
     let stage = "etcd";
     let program = install::etcd(layout)?;
     let fronts = python::etcd(layout, stage, &program)?;
@@ -35,7 +35,7 @@ pub(super) fn usual(layout: &Layout) -> Result<Outcome, Error> {
 }
 
 /// All suites, whole.
-pub(super) fn suites(layout: &Layout) -> Result<Outcome, Error> {
+pub(super) fn suites(layout: &Layout) -> Result<StageOutcome, Error> {
     let stage = "etcd-suites";
     let (program, newer) = (install::etcd(layout)?, go::newer_etcd(layout, stage)?);
     let fronts = python::fronts(layout, stage, &newer)?;
@@ -55,7 +55,7 @@ fn in_rust(
     stage: &str,
     etcd: &Path,
     longer: &[(&'static str, &str)],
-) -> Result<Outcome, Error> {
+) -> Result<StageOutcome, Error> {
     let names = WITH_SERVERS.iter().chain(&["live", "mirrors"]);
     let options: Vec<&str> = names.flat_map(|name| ["--test", name]).collect();
     let programs = programs::compile(layout, stage, &options)?;
@@ -69,5 +69,5 @@ fn in_rust(
     ];
     variables.extend(longer.iter().map(|(name, value)| (*name, OsString::from(value))));
     let success = programs::run(layout, stage, &programs, &["--nocapture", rust::ON_ETCD], &variables)?;
-    Ok(Outcome { counts: rust::count(layout, stage)?, success })
+    Ok(StageOutcome { counts: rust::count(layout, stage)?, success })
 }

@@ -4,20 +4,20 @@
 use std::fs;
 use std::path::PathBuf;
 
-use super::outcome::Outcome;
-use crate::counts::Counts;
+use super::outcome::StageOutcome;
+use crate::counts::TestCounts;
 use crate::install;
 use crate::layout::Layout;
 use crate::process::{Error, Program};
 
 const STAGE: &str = "porcupine";
 
-pub(super) fn test(layout: &Layout) -> Result<Outcome, Error> {
+pub(super) fn test(layout: &Layout) -> Result<StageOutcome, Error> {
     let log = layout.log(STAGE);
     let status = go(layout, STAGE)?.args(["test", "-count=1", "-v", "./..."]).log_to(&log).status()?;
     let output = fs::read(&log).map_err(Error::io("read", &log))?;
-    let counts = Counts::from_go(&String::from_utf8_lossy(&output));
-    Ok(Outcome { counts, success: status.success() })
+    let counts = TestCounts::from_go(&String::from_utf8_lossy(&output));
+    Ok(StageOutcome { counts, success: status.success() })
 }
 
 /// Builds the checker.

@@ -4,9 +4,9 @@ use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::outcome::Outcome;
+use super::outcome::StageOutcome;
 use super::ports;
-use crate::counts::Counts;
+use crate::counts::TestCounts;
 use crate::install;
 use crate::layout::Layout;
 use crate::process::{Error, Program};
@@ -20,7 +20,7 @@ const LINTS: &str = "-Xlint:all,-try,-classfile";
 const ON_A_MEMBER: &str = r"--include-classname=paddock\.(ClientTest|RestartTest)";
 
 /// All tests on a server alone, then some on a member of an ensemble.
-pub(super) fn run(layout: &Layout) -> Result<Outcome, Error> {
+pub(super) fn run(layout: &Layout) -> Result<StageOutcome, Error> {
     let classes = classes(layout, STAGE)?;
     let alone = junit(layout, (STAGE, STAGE), &classes, &[], &[("TEST_MEMBERS", "1".into())])?;
     let member = junit(layout, (STAGE, STAGE), &classes, &[ON_A_MEMBER], &[("TEST_MEMBERS", "3".into())])?;
@@ -28,7 +28,12 @@ pub(super) fn run(layout: &Layout) -> Result<Outcome, Error> {
 }
 
 /// Tests on front ends, each on an etcd of its own, as part of another stage. `classes` is a pattern of names of test classes.
-pub(super) fn on_etcd(layout: &Layout, stage: &str, program: &Path, classes: &str) -> Result<Outcome, Error> {
+pub(super) fn on_etcd(
+    layout: &Layout,
+    stage: &str,
+    program: &Path,
+    classes: &str,
+) -> Result<StageOutcome, Error> {
     let compiled = self::classes(layout, stage)?;
     let variables = [("TEST_ENGINE", OsString::from("etcd")), ("ETCD_BIN", program.into())];
     let chosen = format!("--include-classname=paddock\\.({classes})");
@@ -41,7 +46,7 @@ const NOT_CHECKED: &str = r"--exclude-classname=paddock\.(KerberosTest|Persisten
 const NOT_KILLED: &str = "--exclude-tag=killed";
 
 /// Tests on servers that check their answers against a ZooKeeper, as part of another stage.
-pub(super) fn checked(layout: &Layout, stage: &str, list: &Path) -> Result<Outcome, Error> {
+pub(super) fn checked(layout: &Layout, stage: &str, list: &Path) -> Result<StageOutcome, Error> {
     let compiled = self::classes(layout, stage)?;
     let variables = [("TEST_CROSS_CHECK", list.into())];
     junit(layout, (stage, "checked-java"), &compiled, &[NOT_CHECKED, NOT_KILLED], &variables)
@@ -54,7 +59,7 @@ fn junit(
     classes: &Path,
     options: &[&str],
     variables: &[(&str, OsString)],
-) -> Result<Outcome, Error> {
+) -> Result<StageOutcome, Error> {
     let reports = layout.environment("reports").join(name);
     empty(&reports)?;
     let mut java = Program::new("java")
@@ -80,11 +85,11 @@ fn junit(
     }
     let status = java.log_to(&layout.log(name)).status()?;
 
-    let mut counts = Counts::default();
+    let mut counts = TestCounts::default();
     for report in files_in(&reports)? {
-        counts += Counts::from_junit(&fs::read_to_string(&report).map_err(Error::io("read", &report))?);
+        counts += TestCounts::from_junit(&fs::read_to_string(&report).map_err(Error::io("read", &report))?);
     }
-    Ok(Outcome { counts, success: status.success() })
+    Ok(StageOutcome { counts, success: status.success() })
 }
 
 /// The compiled tests of a stage, and the jars that they need. Stages that run side by side do not share them.

@@ -4,9 +4,9 @@ use std::ffi::OsString;
 use std::fs;
 use std::path::Path;
 
-use super::outcome::Outcome;
+use super::outcome::StageOutcome;
 use super::{go, ports};
-use crate::counts::Counts;
+use crate::counts::TestCounts;
 use crate::install;
 use crate::layout::Layout;
 use crate::process::{Error, Program};
@@ -15,7 +15,7 @@ use crate::process::{Error, Program};
 const NOT_ON_A_MEMBER: [&str; 2] = ["test_restart.py", "test_upstream.py"];
 
 /// All tests on a server alone.
-pub(super) fn kazoo(layout: &Layout) -> Result<Outcome, Error> {
+pub(super) fn kazoo(layout: &Layout) -> Result<StageOutcome, Error> {
     pytest(layout, "kazoo", &[], Vec::new())
 }
 
@@ -23,7 +23,7 @@ pub(super) fn kazoo(layout: &Layout) -> Result<Outcome, Error> {
 pub(super) const MEMBERS: &str = "kazoo-members";
 
 /// The tests that are not slow on a member of an ensemble; and the scripts of operators.
-pub(super) fn kazoo_on_members(layout: &Layout) -> Result<Outcome, Error> {
+pub(super) fn kazoo_on_members(layout: &Layout) -> Result<StageOutcome, Error> {
     let left_out = NOT_ON_A_MEMBER.map(|file| format!("--ignore-glob=*/{file}"));
     let members = vec![("TEST_MEMBERS", "3".into())];
     let member = pytest_in(layout, (MEMBERS, MEMBERS, "kazoo"), &left_out, members)?;
@@ -42,7 +42,7 @@ const NOT_ON_ETCD: [&str; 2] = ["test_restart.py", "test_upstream.py"];
 const DIFFERENT_ON_ETCD: [&str; 2] = ["test_five_mebibytes", "test_dirs"];
 
 /// Two front ends on one etcd, then kazoo's tests on a front end but for those that take long.
-pub(super) fn etcd(layout: &Layout, stage: &str, program: &Path) -> Result<Outcome, Error> {
+pub(super) fn etcd(layout: &Layout, stage: &str, program: &Path) -> Result<StageOutcome, Error> {
     let no_zetcd = ["--ignore-glob=*/test_zetcd.py".to_owned()];
     let fronts = pytest_in(layout, (stage, "etcd-fronts", "etcd"), &no_zetcd, on_etcd(program))?;
     let mut options: Vec<String> = NOT_ON_ETCD.map(|file| format!("--ignore-glob=*/{file}")).to_vec();
@@ -52,24 +52,24 @@ pub(super) fn etcd(layout: &Layout, stage: &str, program: &Path) -> Result<Outco
 }
 
 /// Two front ends on one etcd, without its troubles.
-pub(super) fn fronts(layout: &Layout, stage: &str, program: &Path) -> Result<Outcome, Error> {
+pub(super) fn fronts(layout: &Layout, stage: &str, program: &Path) -> Result<StageOutcome, Error> {
     let variables = vec![("ETCD_BIN", program.into())];
     pytest_of(layout, (stage, "etcd-suites-fronts", &["etcd/test_fronts.py"]), &[], variables)
 }
 
 /// Kazoo's tests on a front end.
-pub(super) fn kazoo_on_etcd(layout: &Layout, stage: &str, program: &Path) -> Result<Outcome, Error> {
+pub(super) fn kazoo_on_etcd(layout: &Layout, stage: &str, program: &Path) -> Result<StageOutcome, Error> {
     pytest_in(layout, (stage, "etcd-kazoo-whole", "kazoo"), &without(&DIFFERENT_ON_ETCD), on_etcd(program))
 }
 
 /// Imports from a real zetcd, whose program takes long to build.
-pub(super) fn zetcd(layout: &Layout, stage: &str, etcd: &Path) -> Result<Outcome, Error> {
+pub(super) fn zetcd(layout: &Layout, stage: &str, etcd: &Path) -> Result<StageOutcome, Error> {
     let variables = vec![("ETCD_BIN", etcd.into()), ("ZETCD_BIN", go::zetcd(layout, stage)?.into())];
     pytest_of(layout, (stage, "etcd-zetcd", &["etcd/test_zetcd.py"]), &[], variables)
 }
 
 /// Kafka's brokers on two front ends of one etcd.
-pub(super) fn kafka_on_etcd(layout: &Layout, stage: &str, etcd: &Path) -> Result<Outcome, Error> {
+pub(super) fn kafka_on_etcd(layout: &Layout, stage: &str, etcd: &Path) -> Result<StageOutcome, Error> {
     let variables = vec![("KAFKA_CLASSPATH", install::kafka(layout)?.into()), ("ETCD_BIN", etcd.into())];
     pytest_of(layout, (stage, "etcd-kafka", &["kafka/test_on_etcd.py"]), &[], variables)
 }
@@ -80,7 +80,7 @@ pub(super) fn clickhouse_on_etcd(
     stage: &str,
     program: &Path,
     files: &[&str],
-) -> Result<Outcome, Error> {
+) -> Result<StageOutcome, Error> {
     let mut variables = install::clickhouse(layout)?;
     variables.extend(on_etcd(program));
     let files: Vec<String> = files.iter().map(|file| format!("clickhouse/{file}")).collect();
@@ -112,7 +112,7 @@ pub(super) fn kazoo_checked(
     stage: &str,
     list: &Path,
     etcd: Option<&Path>,
-) -> Result<Outcome, Error> {
+) -> Result<StageOutcome, Error> {
     let mut variables = etcd.map(on_etcd).unwrap_or_default();
     variables.push(("TEST_CROSS_CHECK", list.into()));
     let name = if etcd.is_some() { "checked-kazoo-on-etcd" } else { "checked-kazoo" };
@@ -126,7 +126,7 @@ const CLICKHOUSE_CHECKED: [&str; 3] =
 const ENDS_SESSIONS: [&str; 2] = ["killed", "frozen"];
 
 /// Tests with ClickHouse servers on a server that checks its answers, as part of another stage.
-pub(super) fn clickhouse_checked(layout: &Layout, stage: &str, list: &Path) -> Result<Outcome, Error> {
+pub(super) fn clickhouse_checked(layout: &Layout, stage: &str, list: &Path) -> Result<StageOutcome, Error> {
     let mut variables = install::clickhouse(layout)?;
     variables.push(("TEST_CROSS_CHECK", list.into()));
     let options = without(&ENDS_SESSIONS);
@@ -139,12 +139,12 @@ fn without(tests: &[&str]) -> [String; 2] {
     ["-k".to_owned(), tests.join(" and ")]
 }
 
-pub(super) fn clickhouse(layout: &Layout) -> Result<Outcome, Error> {
+pub(super) fn clickhouse(layout: &Layout) -> Result<StageOutcome, Error> {
     let variables = install::clickhouse(layout)?;
     pytest(layout, "clickhouse", &[], variables)
 }
 
-pub(super) fn kafka(layout: &Layout) -> Result<Outcome, Error> {
+pub(super) fn kafka(layout: &Layout) -> Result<StageOutcome, Error> {
     let variables = vec![("KAFKA_CLASSPATH", install::kafka(layout)?.into())];
     pytest(layout, "kafka", &["--ignore-glob=*/test_on_etcd.py".to_owned()], variables)
 }
@@ -155,7 +155,7 @@ fn pytest(
     stage: &str,
     options: &[String],
     variables: Vec<(&str, OsString)>,
-) -> Result<Outcome, Error> {
+) -> Result<StageOutcome, Error> {
     pytest_in(layout, (stage, stage, stage), options, variables)
 }
 
@@ -165,7 +165,7 @@ fn pytest_in(
     (stage, name, directory): (&str, &str, &str),
     options: &[String],
     variables: Vec<(&str, OsString)>,
-) -> Result<Outcome, Error> {
+) -> Result<StageOutcome, Error> {
     pytest_of(layout, (stage, name, &[directory]), options, variables)
 }
 
@@ -175,7 +175,7 @@ fn pytest_of(
     (stage, name, places): (&str, &str, &[&str]),
     options: &[String],
     variables: Vec<(&str, OsString)>,
-) -> Result<Outcome, Error> {
+) -> Result<StageOutcome, Error> {
     let python = install::python(layout)?;
     install::jars(layout)?;
     let report = layout.environment("reports").join(format!("{name}.xml"));
@@ -199,5 +199,5 @@ fn pytest_of(
     let status = pytest.log_to(&layout.log(name)).status()?;
     // Without a report nothing was counted; the exit code tells then that it failed.
     let report = fs::read_to_string(&report).unwrap_or_default();
-    Ok(Outcome { counts: Counts::from_junit(&report), success: status.success() })
+    Ok(StageOutcome { counts: TestCounts::from_junit(&report), success: status.success() })
 }

@@ -5,11 +5,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::thread;
 
-use super::outcome::Outcome;
+use super::outcome::StageOutcome;
 use super::programs::{self, Compiled};
 use super::{etcd, go, java, ports};
 use crate::breaks;
-use crate::counts::Counts;
+use crate::counts::TestCounts;
 use crate::install;
 use crate::instructions;
 use crate::layout::Layout;
@@ -19,7 +19,7 @@ use crate::process::{Error, Program};
 pub(super) const ON_ETCD: &str = "on_etcd";
 
 /// Compiles the programs of all stages, and runs those that need nothing else.
-pub(super) fn unit(layout: &Layout) -> Result<Outcome, Error> {
+pub(super) fn unit(layout: &Layout) -> Result<StageOutcome, Error> {
     let stage = "unit";
     let mut programs = programs::compile(layout, stage, &[])?;
     programs.retain(|program| {
@@ -28,7 +28,7 @@ pub(super) fn unit(layout: &Layout) -> Result<Outcome, Error> {
     programs.sort_by_key(|program| !LONG.contains(&program.name.as_str()));
     let cores = thread::available_parallelism().map_or(1, usize::from);
     let success = programs::run_side_by_side(layout, stage, &programs, &["--skip", ON_ETCD], cores)?;
-    Ok(Outcome { counts: count(layout, stage)?, success })
+    Ok(StageOutcome { counts: count(layout, stage)?, success })
 }
 
 /// Programs of the stage `unit` that take longest.
@@ -55,7 +55,7 @@ const ETCD_SEEDS: &str = "0..300";
 const NICENESS: u32 = 19;
 
 /// Compiles the benchmarks of the stage `instructions`, too: both are made of the same crates.
-pub(super) fn simulator(layout: &Layout) -> Result<Outcome, Error> {
+pub(super) fn simulator(layout: &Layout) -> Result<StageOutcome, Error> {
     let log = layout.log("simulator");
     let build = layout.nice_cargo(NICENESS).args(["build", "--profile", "sim"]);
     let build = build.args(instructions::packages());
@@ -67,27 +67,27 @@ pub(super) fn simulator(layout: &Layout) -> Result<Outcome, Error> {
     Ok(ensembles.and(etcd))
 }
 
-fn simulate(layout: &Layout, log: &Path, arguments: &[&str]) -> Result<Outcome, Error> {
+fn simulate(layout: &Layout, log: &Path, arguments: &[&str]) -> Result<StageOutcome, Error> {
     let simulator = Program::nice(NICENESS, layout.simulator()).current_dir(layout.root());
     let status = simulator.args(arguments).log_to(log).status()?;
     let output = fs::read(log).map_err(Error::io("read", log))?;
-    let counts = Counts::from_simulator(&String::from_utf8_lossy(&output));
-    Ok(Outcome { counts, success: status.success() })
+    let counts = TestCounts::from_simulator(&String::from_utf8_lossy(&output));
+    Ok(StageOutcome { counts, success: status.success() })
 }
 
 /// A benchmark is a test: it fails if it takes more than is stored.
-pub(super) fn instructions(layout: &Layout) -> Result<Outcome, Error> {
+pub(super) fn instructions(layout: &Layout) -> Result<StageOutcome, Error> {
     let report = instructions::measure(layout)?;
     let (directory, log) = (layout.environment("logs"), layout.log("instructions"));
     fs::create_dir_all(&directory).map_err(Error::io("create", &directory))?;
     fs::write(&log, report.to_string()).map_err(Error::io("write", &log))?;
-    Ok(Outcome { counts: report.counts(), success: true })
+    Ok(StageOutcome { counts: report.counts(), success: true })
 }
 
-pub(super) fn build(layout: &Layout) -> Result<Outcome, Error> {
+pub(super) fn build(layout: &Layout) -> Result<StageOutcome, Error> {
     let cargo = layout.cargo().args(["build", "--release", "--package", "paddock"]);
     let status = cargo.log_to(&layout.log("build")).status()?;
-    Ok(Outcome { counts: Counts::default(), success: status.success() })
+    Ok(StageOutcome { counts: TestCounts::default(), success: status.success() })
 }
 
 /// The test programs of the stage `faults`, and how many of their tests run at a time: where times are measured, one.
@@ -115,7 +115,7 @@ const ORACLE: [&str; 3] = ["operating", "oracle", "zookeeper_metrics"];
 const MOVING: [&str; 5] = ["following", "following_rollback", "following_secured", "live", "moving"];
 
 /// All programs with servers that are not of another stage.
-pub(super) fn process(layout: &Layout) -> Result<Outcome, Error> {
+pub(super) fn process(layout: &Layout) -> Result<StageOutcome, Error> {
     let is_of_another = |name: &str| {
         BROWSER.contains(&name)
             || ORACLE.contains(&name)
@@ -127,16 +127,16 @@ pub(super) fn process(layout: &Layout) -> Result<Outcome, Error> {
     beside_zookeeper(layout, "process", &|name| !is_of_another(name), &[])
 }
 
-pub(super) fn moving(layout: &Layout) -> Result<Outcome, Error> {
+pub(super) fn moving(layout: &Layout) -> Result<StageOutcome, Error> {
     beside_zookeeper(layout, "moving", &|name| MOVING.contains(&name), &[])
 }
 
-pub(super) fn oracle(layout: &Layout) -> Result<Outcome, Error> {
+pub(super) fn oracle(layout: &Layout) -> Result<StageOutcome, Error> {
     beside_zookeeper(layout, "oracle", &|name| ORACLE.contains(&name), &[])
 }
 
 /// Tests of other stages with more sequences, and with more releases of ZooKeeper.
-pub(super) fn at_length(layout: &Layout) -> Result<Outcome, Error> {
+pub(super) fn at_length(layout: &Layout) -> Result<StageOutcome, Error> {
     let longer = [
         ("ORACLE_SEQUENCES", "3000".into()),
         ("ORACLE_FRESH_SERVERS", "8".into()),
@@ -151,7 +151,7 @@ fn beside_zookeeper(
     stage: &str,
     is_chosen: &dyn Fn(&str) -> bool,
     more: &[(&'static str, OsString)],
-) -> Result<Outcome, Error> {
+) -> Result<StageOutcome, Error> {
     install::jars(layout)?;
     let mut programs = programs::compile(layout, stage, &["--tests"])?;
     programs.retain(|program| is_with_servers(layout, program) && is_chosen(&program.name));
@@ -163,10 +163,10 @@ fn beside_zookeeper(
     ]);
     variables.extend_from_slice(more);
     let success = programs::run(layout, stage, &programs, &["--skip", ON_ETCD], &variables)?;
-    Ok(Outcome { counts: count(layout, stage)?, success })
+    Ok(StageOutcome { counts: count(layout, stage)?, success })
 }
 
-pub(super) fn faults(layout: &Layout) -> Result<Outcome, Error> {
+pub(super) fn faults(layout: &Layout) -> Result<StageOutcome, Error> {
     let stage = "faults";
     let variables = fault_variables(layout, stage)?;
     let mut success = true;
@@ -176,11 +176,11 @@ pub(super) fn faults(layout: &Layout) -> Result<Outcome, Error> {
         // Figures are in the log.
         success &= programs::run(layout, stage, &programs, &["--nocapture", &threads], &variables)?;
     }
-    Ok(Outcome { counts: count(layout, stage)?, success })
+    Ok(StageOutcome { counts: count(layout, stage)?, success })
 }
 
 /// Its tests run one by one: each measures what a client notices.
-pub(super) fn attacks(layout: &Layout) -> Result<Outcome, Error> {
+pub(super) fn attacks(layout: &Layout) -> Result<StageOutcome, Error> {
     let stage = "attacks";
     let options: Vec<&str> = TIMED.iter().chain(&[ATTACKS]).flat_map(|name| ["--test", name]).collect();
     let mut programs = programs::compile(layout, stage, &options)?;
@@ -188,7 +188,7 @@ pub(super) fn attacks(layout: &Layout) -> Result<Outcome, Error> {
     let variables = [("PADDOCK_BIN", layout.paddock().into())];
     // Figures are in the log.
     let success = programs::run(layout, stage, &programs, &["--nocapture", "--test-threads=1"], &variables)?;
-    Ok(Outcome { counts: count(layout, stage)?, success })
+    Ok(StageOutcome { counts: count(layout, stage)?, success })
 }
 
 /// Installs and builds what the tests with faults need besides the server; how they find it. What is built logs for `stage`.
@@ -216,7 +216,7 @@ pub(super) fn histories(layout: &Layout) -> Result<PathBuf, Error> {
     Ok(histories)
 }
 
-pub(super) fn browser(layout: &Layout) -> Result<Outcome, Error> {
+pub(super) fn browser(layout: &Layout) -> Result<StageOutcome, Error> {
     let stage = "browser";
     let mut variables = install::chromium(layout)?;
     let pages = layout.environment("report-pages");
@@ -234,10 +234,10 @@ pub(super) fn browser(layout: &Layout) -> Result<Outcome, Error> {
     ]);
     let programs = with_servers(layout, stage, &BROWSER)?;
     let success = programs::run(layout, stage, &programs, &["--nocapture"], &variables)?;
-    Ok(Outcome { counts: count(layout, stage)?, success })
+    Ok(StageOutcome { counts: count(layout, stage)?, success })
 }
 
-pub(super) fn monitoring(layout: &Layout) -> Result<Outcome, Error> {
+pub(super) fn monitoring(layout: &Layout) -> Result<StageOutcome, Error> {
     let stage = "monitoring";
     let mut variables = install::fault_tools(layout)?;
     variables.extend([
@@ -248,10 +248,10 @@ pub(super) fn monitoring(layout: &Layout) -> Result<Outcome, Error> {
     let programs = with_servers(layout, stage, &[MONITORING])?;
     // All at once: they wait for Prometheus.
     let success = programs::run(layout, stage, &programs, &["--nocapture", "--test-threads=4"], &variables)?;
-    Ok(Outcome { counts: count(layout, stage)?, success })
+    Ok(StageOutcome { counts: count(layout, stage)?, success })
 }
 
-pub(super) fn memcheck(layout: &Layout) -> Result<Outcome, Error> {
+pub(super) fn memcheck(layout: &Layout) -> Result<StageOutcome, Error> {
     let stage = "memcheck";
     let mut variables = install::valgrind(layout)?;
     variables
@@ -259,7 +259,7 @@ pub(super) fn memcheck(layout: &Layout) -> Result<Outcome, Error> {
     let programs = with_servers(layout, stage, &[MEMCHECK])?;
     // What Valgrind has to say is in the log.
     let success = programs::run(layout, stage, &programs, &["--nocapture"], &variables)?;
-    Ok(Outcome { counts: count(layout, stage)?, success })
+    Ok(StageOutcome { counts: count(layout, stage)?, success })
 }
 
 /// Compiles these tests of the package whose tests start servers.
@@ -270,9 +270,9 @@ fn with_servers(layout: &Layout, stage: &str, names: &[&str]) -> Result<Vec<Comp
     Ok(programs)
 }
 
-pub(super) fn count(layout: &Layout, stage: &str) -> Result<Counts, Error> {
+pub(super) fn count(layout: &Layout, stage: &str) -> Result<TestCounts, Error> {
     let log = layout.log(stage);
     let output = fs::read(&log).map_err(Error::io("read", &log))?;
     let output = String::from_utf8_lossy(&output);
-    Ok(Counts::from_cargo(&output).with_skipped(&output))
+    Ok(TestCounts::from_cargo(&output).with_skipped(&output))
 }

@@ -11,12 +11,12 @@ const NAMES_MAX: usize = 3;
 
 /// Places of each thing that is counted.
 #[derive(Default)]
-pub(super) struct Counts {
+pub(super) struct LanguageCounts {
     words: BTreeMap<String, Vec<String>>,
     names: BTreeMap<String, Vec<String>>,
 }
 
-impl Counts {
+impl LanguageCounts {
     /// Counts what stands in a file.
     pub(super) fn add(&mut self, path: &str, text: &str) {
         for finding in language::findings(text) {
@@ -79,8 +79,8 @@ pub(super) fn parse(line: &str) -> Option<(usize, &str)> {
 mod tests {
     use super::*;
 
-    fn counted() -> Counts {
-        let mut counts = Counts::default();
+    fn counted() -> LanguageCounts {
+        let mut counts = LanguageCounts::default();
         for file in ["a.rs", "b.rs", "c.rs", "d.rs"] {
             counts.add(file, "// nobody\nstruct Step;\n");
         }
@@ -102,7 +102,7 @@ mod tests {
 
     #[test]
     fn three_types_of_one_name_need_no_line() {
-        let mut counts = Counts::default();
+        let mut counts = LanguageCounts::default();
         ["a.rs", "b.rs", "c.rs"].iter().for_each(|file| counts.add(file, "enum Step {}\n"));
         assert!(counts.excesses("").is_empty());
         assert_eq!(counts.savings("at most 4 types Step\n"), ["nothing of types Step"]);

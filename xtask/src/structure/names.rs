@@ -28,18 +28,18 @@ mod tests {
     #[test]
     fn types_are_known_by_their_definitions() {
         let text = "\
-pub struct Waiting<'a> {
+pub struct Alpha<'a> {
     struct Inner;
-pub(crate) enum Step {
-pub(in crate::engine) struct Draft(u64);
-trait Host: Send {
-type Reads = Vec<u8>;
-impl Waiting {
+pub(crate) enum Beta {
+pub(in crate::engine) struct Gamma(u64);
+trait Delta: Send {
+type Epsilon = Vec<u8>;
+impl Alpha {
 // struct Comment;
-pub use other::Told;
-fn step() {}
-struct Bare;
+pub use other::Eta;
+fn beta() {}
+struct Zeta;
 ";
-        assert_eq!(defined(text), ["Waiting", "Step", "Draft", "Host", "Reads", "Bare"]);
+        assert_eq!(defined(text), ["Alpha", "Beta", "Gamma", "Delta", "Epsilon", "Zeta"]);
     }
 }
