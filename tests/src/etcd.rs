@@ -21,12 +21,12 @@ const PEER_PORT: u16 = 2380;
 /// A cluster whose members keep their ports and their data.
 #[derive(Debug)]
 pub struct EtcdCluster {
-    members: Vec<Member>,
+    members: Vec<EtcdMember>,
     directory: tempfile::TempDir,
 }
 
 #[derive(Debug)]
-struct Member {
+struct EtcdMember {
     name: String,
     /// Address that the test asks.
     clients: SocketAddr,
@@ -44,7 +44,7 @@ impl EtcdCluster {
         let address = || SocketAddr::from((Ipv4Addr::LOCALHOST, free_port()));
         let member = |number| {
             let (clients, peers) = (address(), address());
-            Member::new(number, clients, clients, peers, None)
+            EtcdMember::new(number, clients, clients, peers, None)
         };
         EtcdCluster::start_members((0..members).map(member).collect())
     }
@@ -55,12 +55,12 @@ impl EtcdCluster {
             let clients = SocketAddr::new(place.clients.ip(), CLIENT_PORT);
             let inner = SocketAddr::new(place.peer_address(), CLIENT_PORT);
             let peers = SocketAddr::new(place.peer_address(), PEER_PORT);
-            Member::new(number, clients, inner, peers, place.namespace.clone())
+            EtcdMember::new(number, clients, inner, peers, place.namespace.clone())
         };
         EtcdCluster::start_members(places.iter().enumerate().map(member).collect())
     }
 
-    fn start_members(members: Vec<Member>) -> EtcdCluster {
+    fn start_members(members: Vec<EtcdMember>) -> EtcdCluster {
         let directory = tempfile::tempdir().expect("make a directory for etcd");
         let mut cluster = EtcdCluster { members, directory };
         (0..cluster.len()).for_each(|number| cluster.spawn(number));
@@ -127,7 +127,7 @@ impl EtcdCluster {
         let deadline = Instant::now() + AGREED_WITHIN;
         loop {
             let awake = self.members.iter().filter(|member| member.process.is_some() && !member.is_paused);
-            let told: Vec<Option<(String, String)>> = awake.map(Member::status).collect();
+            let told: Vec<Option<(String, String)>> = awake.map(EtcdMember::status).collect();
             let known = told.first().and_then(|first| first.as_ref()).map(|(_, leader)| leader);
             if let Some(leader) = known.filter(|leader| *leader != "0")
                 && told.iter().all(|status| status.as_ref().is_some_and(|(_, of)| of == leader))
@@ -141,7 +141,7 @@ impl EtcdCluster {
     }
 
     fn place_of(&self, id: &str) -> Option<usize> {
-        let is_it = |member: &Member| member.status().is_some_and(|(own, _)| own == id);
+        let is_it = |member: &EtcdMember| member.status().is_some_and(|(own, _)| own == id);
         self.members.iter().position(|member| member.process.is_some() && !member.is_paused && is_it(member))
     }
 
@@ -190,16 +190,16 @@ impl EtcdCluster {
     }
 }
 
-impl Member {
+impl EtcdMember {
     fn new(
         number: usize,
         clients: SocketAddr,
         fronts: SocketAddr,
         peers: SocketAddr,
         namespace: Option<String>,
-    ) -> Member {
+    ) -> EtcdMember {
         let name = format!("etcd-{number}");
-        Member { name, clients, fronts, peers, namespace, process: None, is_paused: false }
+        EtcdMember { name, clients, fronts, peers, namespace, process: None, is_paused: false }
     }
 
     /// Its id and that of its leader.

@@ -100,7 +100,7 @@ impl Drop for Follower {
 }
 
 /// A client with an ephemeral, and what it was told.
-struct Writer {
+struct SourceWriter {
     client: Client,
     root: String,
     session: SessionId,
@@ -112,8 +112,8 @@ struct Writer {
     lost: usize,
 }
 
-impl Writer {
-    async fn begin(servers: &str, number: usize) -> Writer {
+impl SourceWriter {
+    async fn begin(servers: &str, number: usize) -> SourceWriter {
         let options = ClientOptions { session_timeout: SESSION_TIMEOUT, ..ClientOptions::default() };
         let client = Client::connect(servers, options).await.expect("connect");
         let root = format!("/load-{number}");
@@ -124,11 +124,11 @@ impl Writer {
             .expect("make the ephemeral");
         let session = client.session();
         let (acknowledged, pause, told) = (Vec::new(), Duration::ZERO, Instant::now());
-        Writer { client, root, session, acknowledged, pause, told, lost: 0 }
+        SourceWriter { client, root, session, acknowledged, pause, told, lost: 0 }
     }
 
     /// Writes of every kind, over and over, one at a time while the gate is open; a lost connection is for the client to mend.
-    async fn run(mut self, gate: Arc<RwLock<bool>>) -> Writer {
+    async fn run(mut self, gate: Arc<RwLock<bool>>) -> SourceWriter {
         for number in 0.. {
             let open = gate.read().await;
             if !*open {
@@ -217,7 +217,7 @@ pub struct Totals {
 async fn load(servers: &str, gate: Arc<RwLock<bool>>, ready: Sender<()>) -> Totals {
     let mut running = JoinSet::new();
     for number in 0..WRITERS {
-        let writer = Writer::begin(servers, number).await;
+        let writer = SourceWriter::begin(servers, number).await;
         running.spawn(writer.run(gate.clone()));
     }
     ready.send(()).expect("the test waits for it");

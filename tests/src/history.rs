@@ -23,7 +23,7 @@ use tokio::time::{Instant, sleep, timeout};
 use crate::judge::{Verdict, judge};
 use crate::load::now_ns;
 use crate::server::environment;
-use operation::{KEYS, Operation, Request, path, perform, version_after};
+use operation::{KEYS, Operation, RecordedRequest, path, perform, version_after};
 use paddock_chance::Chance;
 
 /// Pause of a client after each request: the machine has few cores.
@@ -42,12 +42,12 @@ pub fn seed() -> u64 {
 /// Clients at work, on the runtime's own thread.
 #[derive(Debug)]
 pub struct Recorder {
-    shared: Rc<Shared>,
+    shared: Rc<SharedHistory>,
     clients: Vec<JoinHandle<()>>,
 }
 
 #[derive(Debug)]
-struct Shared {
+struct SharedHistory {
     operations: RefCell<Vec<Operation>>,
     next_value: Cell<i64>,
     is_stopping: Cell<bool>,
@@ -56,7 +56,7 @@ struct Shared {
 impl Recorder {
     /// Starts a client for each connection string. To be called on a `LocalSet`; `seed` decides what they ask.
     pub fn start(seed: u64, hosts: &[String]) -> Recorder {
-        let shared = Rc::new(Shared {
+        let shared = Rc::new(SharedHistory {
             operations: RefCell::default(),
             next_value: Cell::new(1),
             is_stopping: Cell::new(false),
@@ -112,7 +112,7 @@ impl Recorder {
     }
 }
 
-impl Shared {
+impl SharedHistory {
     async fn work(self: Rc<Self>, number: usize, hosts: String, mut chance: Chance) {
         let connect = async || {
             let options = ClientOptions {
@@ -144,19 +144,19 @@ impl Shared {
         let _ = timeout(Duration::from_secs(1), client.close()).await;
     }
 
-    fn choose(&self, known: Option<i32>, chance: &mut Chance) -> Request {
+    fn choose(&self, known: Option<i32>, chance: &mut Chance) -> RecordedRequest {
         let value = self.next_value.get();
         self.next_value.set(value + 1);
         let version = known.filter(|_| chance.percent(70));
         match chance.index(10) {
-            0 | 1 => Request::Create { value },
-            2..=4 => Request::Set { value, version },
-            5 => Request::Delete { version },
-            _ => Request::Read,
+            0 | 1 => RecordedRequest::Create { value },
+            2..=4 => RecordedRequest::Set { value, version },
+            5 => RecordedRequest::Delete { version },
+            _ => RecordedRequest::Read,
         }
     }
 
-    fn begin(&self, client: usize, key: usize, request: Request) -> usize {
+    fn begin(&self, client: usize, key: usize, request: RecordedRequest) -> usize {
         let mut operations = self.operations.borrow_mut();
         operations.push(Operation { client, key, request, start_ns: now_ns(), end: None });
         operations.len() - 1
@@ -169,7 +169,7 @@ pub async fn last_reads(client: usize, member: SocketAddr) -> Vec<String> {
     let connected = connected.unwrap_or_else(|error| panic!("connect to {member}: {error}"));
     let mut lines = Vec::new();
     for key in 0..KEYS {
-        let (request, start_ns) = (Request::Read, now_ns());
+        let (request, start_ns) = (RecordedRequest::Read, now_ns());
         let answer = perform(&connected, key, request).await;
         let answer = answer.unwrap_or_else(|error| panic!("read {} at {member}: {error}", path(key)));
         let operation = Operation { client, key, request, start_ns, end: Some((now_ns(), answer)) };

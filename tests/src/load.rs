@@ -78,11 +78,11 @@ impl SessionAccount {
 /// A process full of sessions.
 #[derive(Debug)]
 pub struct Load {
-    teller: Teller<Seen>,
+    teller: Teller<LoadAccount>,
 }
 
 #[derive(Debug)]
-struct Seen {
+struct LoadAccount {
     sessions: Vec<SessionAccount>,
     is_ready: bool,
 }
@@ -98,7 +98,7 @@ impl Load {
         let mut command = library.command(Program::Load);
         let path = |number| SessionAccount { path: format!("{root}/{number}"), ..SessionAccount::default() };
         let sessions = (0..hosts.len()).map(path).collect();
-        let seen = Seen { sessions, is_ready: false };
+        let seen = LoadAccount { sessions, is_ready: false };
         let name = format!("the load of {library:?}");
         Load { teller: Teller::start(name, command.arg(root).args(hosts), seen) }
     }
@@ -122,7 +122,7 @@ impl Load {
     }
 }
 
-impl Listener for Seen {
+impl Listener for LoadAccount {
     fn take(&mut self, line: &str) {
         let words: Vec<&str> = line.split(' ').collect();
         if words == ["ready"] {

@@ -6,19 +6,21 @@ use crate::zookeeper_metrics;
 
 /// A difference in one field of an answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Found {
+pub enum FieldDifference {
     /// ZooKeeper's value, and Paddock's.
     Values(String, String),
     ZooKeeperOnly(String),
     PaddockOnly(String),
 }
 
-impl fmt::Display for Found {
+impl fmt::Display for FieldDifference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Found::Values(zookeeper, paddock) => write!(f, "ZooKeeper {zookeeper:?}, Paddock {paddock:?}"),
-            Found::ZooKeeperOnly(value) => write!(f, "only ZooKeeper has it: {value:?}"),
-            Found::PaddockOnly(value) => write!(f, "only Paddock has it: {value:?}"),
+            FieldDifference::Values(zookeeper, paddock) => {
+                write!(f, "ZooKeeper {zookeeper:?}, Paddock {paddock:?}")
+            }
+            FieldDifference::ZooKeeperOnly(value) => write!(f, "only ZooKeeper has it: {value:?}"),
+            FieldDifference::PaddockOnly(value) => write!(f, "only Paddock has it: {value:?}"),
         }
     }
 }
@@ -46,12 +48,12 @@ pub struct Difference {
 
 impl Difference {
     /// True if this is the difference that was found in `field`.
-    pub fn covers(&self, field: &str, found: &Found) -> bool {
+    pub fn covers(&self, field: &str, found: &FieldDifference) -> bool {
         let is_kind = matches!(
             (self.meant, found),
-            (Meant::Values | Meant::Chance, Found::Values(..))
-                | (Meant::ZooKeeperOnly | Meant::ZooKeeperNowAndThen, Found::ZooKeeperOnly(_))
-                | (Meant::PaddockOnly, Found::PaddockOnly(_))
+            (Meant::Values | Meant::Chance, FieldDifference::Values(..))
+                | (Meant::ZooKeeperOnly | Meant::ZooKeeperNowAndThen, FieldDifference::ZooKeeperOnly(_))
+                | (Meant::PaddockOnly, FieldDifference::PaddockOnly(_))
         );
         let is_field = match self.field.split_once('*') {
             Some((beginning, end)) => {

@@ -46,14 +46,14 @@ impl Options {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Outcome {
+pub enum TortureOutcome {
     Good,
     Violated,
     Interrupted,
 }
 
 /// Plays all rounds, and tells of each in a line. Ends early, with nothing left behind, once `is_interrupted` is true.
-pub fn run(options: &Options, is_interrupted: &AtomicBool) -> Outcome {
+pub fn run(options: &Options, is_interrupted: &AtomicBool) -> TortureOutcome {
     let abilities = Abilities::find();
     let mut account = Account::new(options);
     println!("{}", account.heading());

@@ -24,7 +24,7 @@ const IN_FLIGHT: usize = 40;
 const LOAD_MS: usize = 100;
 const PATIENCE: Duration = Duration::from_secs(30);
 
-struct Writer {
+struct CrashWriter {
     name: String,
     client: Client,
     session: SessionId,
@@ -32,8 +32,8 @@ struct Writer {
     acknowledged: Vec<i32>,
 }
 
-impl Writer {
-    async fn start(server: &Server, number: usize) -> Writer {
+impl CrashWriter {
+    async fn start(server: &Server, number: usize) -> CrashWriter {
         let options = ClientOptions { session_timeout: Duration::from_secs(40), ..ClientOptions::default() };
         let client = Client::connect(&server.address().to_string(), options).await.expect("connect");
         let name = format!("/writer-{number}");
@@ -43,7 +43,7 @@ impl Writer {
             .await
             .expect("make the ephemeral");
         let session = client.session();
-        Writer { name, client, session, acknowledged: Vec::new() }
+        CrashWriter { name, client, session, acknowledged: Vec::new() }
     }
 
     fn counter(&self, cycle: usize) -> String {
@@ -57,7 +57,7 @@ impl Writer {
 
     /// Writes until the connection breaks, or, if it broke while nothing was under way, until the crash is `over`;
     /// remembers what was acknowledged.
-    async fn write(mut self, cycle: usize, over: Arc<AtomicBool>) -> Writer {
+    async fn write(mut self, cycle: usize, over: Arc<AtomicBool>) -> CrashWriter {
         let mut in_flight = VecDeque::new();
         let (mut next, mut acknowledged, mut lost) = (0, 0, false);
         loop {
@@ -145,7 +145,7 @@ async fn nothing_acknowledged_is_lost() {
     let mut server = Server::start(kind());
     let mut writers = Vec::new();
     for writer in 0..WRITERS {
-        writers.push(Writer::start(&server, writer).await);
+        writers.push(CrashWriter::start(&server, writer).await);
     }
     for cycle in 0..cycles {
         for writer in &writers {

@@ -11,7 +11,7 @@ use paddock_client::CreateMode;
 use paddock_tests::damage::files::{
     DataDir, RecordAt, files, flip, length, name, records, truncate, write_at,
 };
-use paddock_tests::damage::history::History;
+use paddock_tests::damage::history::DamagedHistory;
 use paddock_tests::damage::member;
 use paddock_tests::damage::tree::{Tree, check_same, read_tree};
 
@@ -62,7 +62,7 @@ fn at(offset: u64) -> String {
 
 #[tokio::test]
 async fn an_undamaged_directory_has_everything() {
-    for history in [History::without_snapshot(10).await, History::with_snapshots(2, 10).await] {
+    for history in [DamagedHistory::without_snapshot(10).await, DamagedHistory::with_snapshots(2, 10).await] {
         let log = check_starts(&history.copy(), &history.tree, "nothing was done to it").await;
         assert!(!log.contains("ERROR") && !log.contains("WARN"), "{log}");
     }
@@ -70,7 +70,7 @@ async fn an_undamaged_directory_has_everything() {
 
 #[tokio::test]
 async fn a_record_that_was_cut_short_is_dropped_and_nothing_else() {
-    let history = History::with_snapshots(1, 20).await;
+    let history = DamagedHistory::with_snapshots(1, 20).await;
     let RecordAt { start, end, .. } = last_record(&history.copy());
     for length in [start, start + 1, start + 15, start + 16, (start + end) / 2, end - 8, end - 1] {
         let dir = history.copy();
@@ -84,7 +84,7 @@ async fn a_record_that_was_cut_short_is_dropped_and_nothing_else() {
 
 #[tokio::test]
 async fn a_flipped_byte_in_the_last_record_is_refused() {
-    let history = History::without_snapshot(20).await;
+    let history = DamagedHistory::without_snapshot(20).await;
     let RecordAt { start, end, .. } = last_record(&history.copy());
     let header = (start..start + 40).step_by(3);
     let payload = (start + 40..end).step_by(97);
@@ -98,7 +98,7 @@ async fn a_flipped_byte_in_the_last_record_is_refused() {
 
 #[tokio::test]
 async fn a_flipped_byte_before_the_last_record_is_refused() {
-    let history = History::without_snapshot(120).await;
+    let history = DamagedHistory::without_snapshot(120).await;
     let segments = history.copy().segments();
     assert!(segments.len() >= 3, "{} segments show nothing", segments.len());
     for (number, segment) in segments.iter().enumerate() {
@@ -115,7 +115,7 @@ async fn a_flipped_byte_before_the_last_record_is_refused() {
 
 #[tokio::test]
 async fn a_segment_that_is_gone_or_short_is_refused() {
-    let history = History::without_snapshot(120).await;
+    let history = DamagedHistory::without_snapshot(120).await;
     let refuses = |damage: fn(&Path), number: usize, part: &str, what: &str| {
         let dir = history.copy();
         let segment = dir.segments()[number].clone();
@@ -135,7 +135,7 @@ async fn a_segment_that_is_gone_or_short_is_refused() {
 
 #[tokio::test]
 async fn a_log_that_ends_before_the_snapshot_is_refused() {
-    let history = History::with_snapshots(2, 5).await;
+    let history = DamagedHistory::with_snapshots(2, 5).await;
     let snapshot = name(history.copy().snapshots().last().expect("there are snapshots"));
     for left in [0, 1] {
         let dir = history.copy();
@@ -146,7 +146,7 @@ async fn a_log_that_ends_before_the_snapshot_is_refused() {
 
 #[tokio::test]
 async fn a_snapshot_needs_no_segment_that_is_older_than_it() {
-    let history = History::with_snapshots(1, 60).await;
+    let history = DamagedHistory::with_snapshots(1, 60).await;
     let dir = history.copy();
     remove(&dir.segments()[0]);
     check_starts(&dir, &history.tree, "the first segment is gone, and there is a snapshot").await;
@@ -154,7 +154,7 @@ async fn a_snapshot_needs_no_segment_that_is_older_than_it() {
 
 #[tokio::test]
 async fn garbage_behind_the_end_loses_nothing() {
-    let history = History::with_snapshots(1, 20).await;
+    let history = DamagedHistory::with_snapshots(1, 20).await;
     let garbage: Vec<u8> = (1..=255).cycle().take(3000).collect();
 
     let dir = history.copy();
@@ -171,7 +171,7 @@ async fn garbage_behind_the_end_loses_nothing() {
 
 #[tokio::test]
 async fn a_damaged_snapshot_is_passed_over() {
-    let history = History::with_snapshots(3, 20).await;
+    let history = DamagedHistory::with_snapshots(3, 20).await;
     let newest = history.copy().snapshots().pop().expect("there are snapshots");
     let bytes = length(&history.copy().snapshots()[2]);
     let flips = [0, 9, 13, 17, 25, 33, 41, 45, 49, bytes / 2, bytes - 37, bytes - 30, bytes - 1];
@@ -190,7 +190,7 @@ async fn a_damaged_snapshot_is_passed_over() {
 #[tokio::test]
 async fn without_a_whole_snapshot_the_log_has_to_reach_back() {
     for (snapshots, reaches_back) in [(1, true), (2, false), (5, false)] {
-        let history = History::with_snapshots(snapshots, 20).await;
+        let history = DamagedHistory::with_snapshots(snapshots, 20).await;
         let dir = history.copy();
         for snapshot in dir.snapshots() {
             flip(&snapshot, length(&snapshot) / 2);
@@ -206,7 +206,7 @@ async fn without_a_whole_snapshot_the_log_has_to_reach_back() {
 
 #[tokio::test]
 async fn left_over_and_foreign_files_change_nothing() {
-    let history = History::with_snapshots(2, 20).await;
+    let history = DamagedHistory::with_snapshots(2, 20).await;
     let dir = history.copy();
     let (log, snapshots) = (dir.path().join("log"), dir.path().join("snapshots"));
     let left_over = snapshots.join("snapshot-00000000000000ff.tmp");
@@ -234,7 +234,7 @@ async fn left_over_and_foreign_files_change_nothing() {
 
 #[tokio::test]
 async fn another_members_directory_is_refused() {
-    let history = History::with_snapshots(1, 20).await;
+    let history = DamagedHistory::with_snapshots(1, 20).await;
     let dir = history.copy();
     fs::write(dir.path().join("myid"), "7\n").expect("write myid");
     check_refuses(&dir, &["member 1", "member 7", "myid"], "myid has changed");
@@ -242,7 +242,7 @@ async fn another_members_directory_is_refused() {
 
 #[tokio::test]
 async fn a_directory_serves_one_process() {
-    let history = History::without_snapshot(5).await;
+    let history = DamagedHistory::without_snapshot(5).await;
     let dir = history.copy();
     let first = member::start(&dir.path(), &SETTINGS).serves("the first");
     let client = first.connect().await;

@@ -4,7 +4,7 @@ use std::fs;
 use std::time::{Duration, Instant};
 
 use paddock_client::{Client, ClientOptions, CreateMode, Error, ErrorCode, Pending};
-use paddock_tests::damage::member::{self, Member};
+use paddock_tests::damage::member::{self, MemberProcess};
 use paddock_tests::damage::tree::{check_same, read_tree};
 use paddock_tests::filesystem::Filesystem;
 use tokio::task::spawn_blocking;
@@ -98,7 +98,7 @@ async fn a_disk_that_cannot_be_written_is_refused() {
     }
 }
 
-async fn connect(member: &Member) -> Client {
+async fn connect(member: &MemberProcess) -> Client {
     member.connect_with(ClientOptions { session_timeout: SESSION_TIMEOUT, ..ClientOptions::default() }).await
 }
 
@@ -112,7 +112,7 @@ fn write(client: &Client, number: usize) -> Pending<String> {
 
 /// Writes one after the other until the disk is full, when it cannot be told what becomes of the last one. Returns how many
 /// were acknowledged.
-async fn write_until_full(client: &Client, member: &Member) -> usize {
+async fn write_until_full(client: &Client, member: &MemberProcess) -> usize {
     for number in 0.. {
         let answer = timeout(PATIENCE, write(client, number)).await.expect("every write gets some answer");
         match answer {
@@ -128,7 +128,7 @@ async fn write_until_full(client: &Client, member: &Member) -> usize {
 }
 
 /// For longer than a session lives unheard.
-async fn check_reads_go_on(reader: &Client, acknowledged: usize, member: &Member) {
+async fn check_reads_go_on(reader: &Client, acknowledged: usize, member: &MemberProcess) {
     let until = Instant::now() + FULL_FOR;
     let mut reads = 0;
     while Instant::now() < until {

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use paddock_client::{Acl, Client, ClientOptions, CreateMode, Error, ErrorCode, Event, EventKind, Id, Perms};
 use paddock_tests::damage::files::{files, name};
 use paddock_tests::damage::gate::Gate;
-use paddock_tests::damage::load::{Load, check_acknowledged};
+use paddock_tests::damage::load::{ZnodeLoad, check_acknowledged};
 use paddock_tests::damage::tree::{Tree, check_same, read_tree};
 use paddock_tests::server::{Server, ServerKind};
 use tokio::sync::mpsc;
@@ -100,7 +100,7 @@ async fn snapshots_under_load_lose_nothing_and_keep_nobody_waiting() {
     let mut server = Server::start_with(ServerKind::Paddock, &settings);
     let client = connect(&server).await;
     make_all_kinds(&client).await;
-    let load = Load::start(connect(&server).await, "/load", 1000, 200).await;
+    let load = ZnodeLoad::start(connect(&server).await, "/load", 1000, 200).await;
     let longest = probe_during(&server, &client, 8).await;
     println!("the longest request took {longest:?}");
     assert!(longest < LATENCY_MAX, "a request took {longest:?}");
@@ -155,7 +155,7 @@ async fn an_orderly_end_under_load_keeps_what_was_answered() {
     let session = client.session();
     for round in 0..3 {
         let writer = connect(&server).await;
-        let load = Load::start(writer.clone(), &format!("/load-{round}"), 100, 100).await;
+        let load = ZnodeLoad::start(writer.clone(), &format!("/load-{round}"), 100, 100).await;
         server = spawn_blocking(move || {
             std::thread::sleep(Duration::from_millis(200));
             let status = server.stop();
@@ -183,7 +183,7 @@ async fn a_crash_in_the_middle_of_a_snapshot_loses_nothing() {
     for round in 0..10 {
         let client = connect(&server).await;
         // Bytes by chance: they take their time, because they do not compress.
-        let load = Load::start(client.clone(), &format!("/load-{round}"), 1000, 4000).await;
+        let load = ZnodeLoad::start(client.clone(), &format!("/load-{round}"), 1000, 4000).await;
         let (hit, crashed) = spawn_blocking(move || {
             let directory = server.data_directory().join("snapshots");
             wait_for_unfinished(&directory);

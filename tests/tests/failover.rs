@@ -22,12 +22,12 @@ const WRITES: usize = 50;
 const GAP_MAX: Duration = Duration::from_secs(2);
 
 /// Effects of a fault that clients of the members that stayed saw.
-struct Seen {
+struct FaultEffects {
     gap: Duration,
     sessions: Vec<SessionAccount>,
 }
 
-impl Seen {
+impl FaultEffects {
     fn complaints(&self) -> Vec<String> {
         self.sessions.iter().flat_map(SessionAccount::complaints).collect()
     }
@@ -38,7 +38,7 @@ impl Seen {
 }
 
 /// Lets both libraries write on all members but the leader, does `fault` to it, and waits until every session writes on.
-fn watch(ensemble: &mut Ensemble, name: &str, fault: impl FnOnce(&mut Ensemble, usize)) -> Seen {
+fn watch(ensemble: &mut Ensemble, name: &str, fault: impl FnOnce(&mut Ensemble, usize)) -> FaultEffects {
     let leader = ensemble.leader();
     let others = ensemble.addresses_beside(leader);
     let loads = Load::start_all(&format!("/{name}"), &spread(&others, SESSIONS));
@@ -49,7 +49,7 @@ fn watch(ensemble: &mut Ensemble, name: &str, fault: impl FnOnce(&mut Ensemble, 
     let to = now_ns();
     check_ephemerals(others[0], &loads);
     let sessions: Vec<SessionAccount> = loads.into_iter().flat_map(Load::stop).collect();
-    Seen { gap: longest_gap(&sessions, from, to), sessions }
+    FaultEffects { gap: longest_gap(&sessions, from, to), sessions }
 }
 
 #[test]

@@ -12,17 +12,17 @@ use tokio::sync::mpsc;
 const SESSIONS: usize = 3;
 
 /// A client that watches a znode at Paddock.
-struct Watcher {
+struct ForwardedWatcher {
     client: Client,
     events: mpsc::UnboundedReceiver<Event>,
 }
 
-impl Watcher {
-    async fn connect(hosts: &str) -> Watcher {
+impl ForwardedWatcher {
+    async fn connect(hosts: &str) -> ForwardedWatcher {
         let (sender, events) = mpsc::unbounded_channel();
         let options = ClientOptions { events: Some(sender), ..ClientOptions::default() };
         let client = Client::connect(hosts, options).await.expect("connect");
-        Watcher { client, events }
+        ForwardedWatcher { client, events }
     }
 
     async fn is_told_of(&mut self, path: &str) {
@@ -85,7 +85,7 @@ async fn clients_move_without_a_refused_request() {
     loads.iter().for_each(|load| load.wait_for_writes(20));
 
     // Sessions that begin, watch and sync here are the ensemble's as well.
-    let mut watcher = Watcher::connect(&address).await;
+    let mut watcher = ForwardedWatcher::connect(&address).await;
     watcher.client.create("/watched", b"1", CreateMode::Persistent).await.expect("create");
     watcher.client.sync("/").await.expect("sync");
     watcher.client.watch_data("/watched").await.expect("watch");

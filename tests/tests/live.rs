@@ -140,16 +140,16 @@ async fn write_some_of_all(client: &Client) {
 }
 
 /// Writers that go on through lost connections until they are told to stop.
-struct Load {
+struct LiveLoad {
     stop: Arc<AtomicBool>,
     acknowledged: Arc<AtomicU64>,
     writers: JoinSet<()>,
 }
 
-impl Load {
-    async fn start(server: &Server) -> Load {
+impl LiveLoad {
+    async fn start(server: &Server) -> LiveLoad {
         let (stop, acknowledged) = (Arc::default(), Arc::default());
-        let mut load = Load { stop, acknowledged, writers: JoinSet::new() };
+        let mut load = LiveLoad { stop, acknowledged, writers: JoinSet::new() };
         for number in 0..WRITERS {
             let client = connect(server.address()).await;
             let (stop, acknowledged) = (load.stop.clone(), load.acknowledged.clone());
@@ -272,7 +272,7 @@ async fn copied_from_a_server_under_load(mut source: Server, to: ServerKind, way
     let mut target = Server::start_with(to, &settings());
     let client = connect(source.address()).await;
     write_some_of_all(&client).await;
-    let load = Load::start(&source).await;
+    let load = LiveLoad::start(&source).await;
     load.more().await;
     let mut copier = Copier::start(&source, &target, &SHOWN);
     copier.says(1, way).await;

@@ -14,15 +14,15 @@ const SETTLED_WITHIN: Duration = Duration::from_secs(30);
 const POLL: Duration = Duration::from_millis(5);
 
 /// A member and the line that names it.
-struct Member {
+struct TestedMember {
     id: u8,
     line: String,
     server: Server,
 }
 
-impl Member {
+impl TestedMember {
     /// Starts a member whose configuration names those in `others` and itself.
-    fn start(id: u8, others: &[&Member]) -> Member {
+    fn start(id: u8, others: &[&TestedMember]) -> TestedMember {
         let (quorum, election) = (free_port(), free_port());
         let peers = format!("127.0.0.1:{quorum}:{election}");
         let mut lines: Vec<(String, String)> =
@@ -33,7 +33,7 @@ impl Member {
         settings.extend(lines.iter().map(|(key, value)| (&**key, &**value)));
         let server = Server::start_member(usize::from(id), &settings);
         let line = format!("server.{id}={peers}:participant;{}", server.address());
-        Member { id, line, server }
+        TestedMember { id, line, server }
     }
 
     fn peers(&self) -> &str {
@@ -92,7 +92,7 @@ async fn write(client: Client, name: &str, stop: tokio::sync::watch::Receiver<bo
 
 #[tokio::test]
 async fn one_becomes_three_and_five_and_three_again_under_load() {
-    let mut members = vec![Member::start(1, &[])];
+    let mut members = vec![TestedMember::start(1, &[])];
     members[0].wait_for_mode(&["leader"]);
     let client = members[0].connect().await;
     client.create("/w", b"", CreateMode::Persistent).await.expect("create the parent");
@@ -100,8 +100,8 @@ async fn one_becomes_three_and_five_and_three_again_under_load() {
     let mut writers = Vec::new();
     for (count, leaving) in [(3, ""), (5, ""), (5, "1,2")] {
         while members.len() < count {
-            let others: Vec<&Member> = members.iter().collect();
-            members.push(Member::start(members.len() as u8 + 1, &others));
+            let others: Vec<&TestedMember> = members.iter().collect();
+            members.push(TestedMember::start(members.len() as u8 + 1, &others));
         }
         let joining: Vec<&str> = members[1..].iter().map(|member| member.line.as_str()).collect();
         let joining = if leaving.is_empty() { joining.join(",") } else { String::new() };
@@ -159,8 +159,8 @@ async fn a_dead_member_is_replaced_and_a_stranger_is_not_let_in() {
     client.create("/a", b"x", CreateMode::Persistent).await.expect("two of three are a quorum");
 
     // Not asked for yet, it gets nothing.
-    let others: Vec<&Member> = members.iter().collect();
-    let fourth = Member::start(4, &others);
+    let others: Vec<&TestedMember> = members.iter().collect();
+    let fourth = TestedMember::start(4, &others);
     let config = client.reconfig(&fourth.line, "3", None).await.expect("replace the dead member");
     assert!(String::from_utf8_lossy(&config.bytes.unwrap_or_default()).contains("server.4="));
     fourth.wait_for_mode(&["leader", "follower"]);
@@ -230,8 +230,8 @@ async fn a_survivor_recovers_alone_and_the_others_join_again() {
     members[0].server.kill();
     members[0].server.spawn();
     members[0].wait_for_mode(&["leader"]);
-    let others: Vec<&Member> = vec![&members[0]];
-    let second = Member::start(2, &others);
+    let others: Vec<&TestedMember> = vec![&members[0]];
+    let second = TestedMember::start(2, &others);
     let client = members[0].connect().await;
     client.reconfig(&second.line, "", None).await.expect("a new second member joins");
     second.wait_for_mode(&["leader", "follower"]);
@@ -244,7 +244,7 @@ async fn a_survivor_recovers_alone_and_the_others_join_again() {
     );
 }
 
-async fn three() -> Vec<Member> {
+async fn three() -> Vec<TestedMember> {
     let ids = [1, 2, 3];
     let ports: Vec<(u16, u16)> = ids.iter().map(|_| (free_port(), free_port())).collect();
     let lines: Vec<(String, String)> = ids
@@ -254,13 +254,13 @@ async fn three() -> Vec<Member> {
         .collect();
     let mut settings: Vec<(&str, &str)> = vec![SUPER, ("reconfigEnabled", "true"), ("snapCount", "500")];
     settings.extend(lines.iter().map(|(key, value)| (&**key, &**value)));
-    let members: Vec<Member> = ids
+    let members: Vec<TestedMember> = ids
         .iter()
         .zip(&lines)
         .map(|(id, (key, value))| {
             let server = Server::start_member(usize::from(*id), &settings);
             let line = format!("{key}={value}:participant;{}", server.address());
-            Member { id: *id, line, server }
+            TestedMember { id: *id, line, server }
         })
         .collect();
     members.iter().for_each(|member| member.wait_for_mode(&["leader", "follower"]));

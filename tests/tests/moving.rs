@@ -21,7 +21,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 const AUTH: &[u8] = b"owner:secret";
 
 /// Everything that a client can see of a znode.
-type Znode = (Option<Vec<u8>>, Vec<Acl>, Stat);
+type MovedZnode = (Option<Vec<u8>>, Vec<Acl>, Stat);
 
 /// Snapshots are taken often, so that they are taken while others write.
 fn settings(compression: &str) -> Vec<(&str, &str)> {
@@ -112,7 +112,7 @@ async fn write(client: &Client, root: &str, number: i32) -> Result<(), Error> {
 }
 
 /// Everything that the server serves, but for sessions.
-async fn dump(address: SocketAddr) -> BTreeMap<String, Znode> {
+async fn dump(address: SocketAddr) -> BTreeMap<String, MovedZnode> {
     let client = connect(&address.to_string()).await;
     let mut waiting = vec!["/".to_owned()];
     let mut znodes = BTreeMap::new();
@@ -129,7 +129,7 @@ async fn dump(address: SocketAddr) -> BTreeMap<String, Znode> {
     znodes
 }
 
-fn check_same(left: &BTreeMap<String, Znode>, right: &BTreeMap<String, Znode>) {
+fn check_same(left: &BTreeMap<String, MovedZnode>, right: &BTreeMap<String, MovedZnode>) {
     for (path, znode) in left {
         assert_eq!(Some(znode), right.get(path), "{path}");
     }

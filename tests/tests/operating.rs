@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use paddock_client::{Client, ClientOptions, CreateMode};
 use paddock_tests::ensemble::{Ensemble, server_lines};
-use paddock_tests::operating::{Difference, Found, differences, differences_in_ensembles};
+use paddock_tests::operating::{Difference, FieldDifference, differences, differences_in_ensembles};
 use paddock_tests::server::{Server, ServerKind, free_port};
 use serde_json::Value;
 
@@ -55,10 +55,10 @@ const COMMANDS: [&str; 28] = [
 ];
 
 /// Fields of an answer with their values.
-type Fields = BTreeMap<String, String>;
+type OperatingFields = BTreeMap<String, String>;
 
 /// A server in the state that is looked at.
-struct Stage<'s> {
+struct OperatingStage<'s> {
     server: &'s Server,
     admin: SocketAddr,
     session: i64,
@@ -95,14 +95,14 @@ fn loopback(port: u16) -> SocketAddr {
     SocketAddr::from(([127, 0, 0, 1], port))
 }
 
-impl Stage<'_> {
-    fn word(&self, word: &str) -> Fields {
+impl OperatingStage<'_> {
+    fn word(&self, word: &str) -> OperatingFields {
         text_fields(&self.server.four_letter_word(word).expect("a word is answered"), self.session)
     }
 
-    fn command(&self, command: &str) -> Fields {
+    fn command(&self, command: &str) -> OperatingFields {
         let (status, body) = get(self.admin, &format!("/commands/{command}"));
-        let mut fields = Fields::from([("status".to_owned(), status.to_string())]);
+        let mut fields = OperatingFields::from([("status".to_owned(), status.to_string())]);
         let value = serde_json::from_slice(&body);
         let value: Value = value.unwrap_or_else(|_| panic!("{command}: {}", String::from_utf8_lossy(&body)));
         json_fields("", &value, self.session, &mut fields);
@@ -145,7 +145,7 @@ fn name(text: &str, session: i64) -> String {
     if is_number { "#".into() } else { text.into() }
 }
 
-fn json_fields(path: &str, value: &Value, session: i64, fields: &mut Fields) {
+fn json_fields(path: &str, value: &Value, session: i64, fields: &mut OperatingFields) {
     let below = |part: &str| if path.is_empty() { part.to_owned() } else { format!("{path}.{part}") };
     match value {
         Value::Object(object) => {
@@ -198,8 +198,8 @@ fn sorted(values: &str, value: &str) -> String {
 }
 
 /// Fields of a text: lines with a name and a value, or lists of them in brackets behind an address.
-fn text_fields(text: &str, session: i64) -> Fields {
-    let mut fields = Fields::new();
+fn text_fields(text: &str, session: i64) -> OperatingFields {
+    let mut fields = OperatingFields::new();
     for line in text.lines() {
         let line = steady(line);
         let line = line.as_str();
@@ -221,13 +221,17 @@ fn text_fields(text: &str, session: i64) -> Fields {
 }
 
 /// All that two answers to the same question differ in.
-fn compare(asked: &str, zookeeper: &Fields, paddock: &Fields) -> Vec<(String, Found)> {
+fn compare(
+    asked: &str,
+    zookeeper: &OperatingFields,
+    paddock: &OperatingFields,
+) -> Vec<(String, FieldDifference)> {
     let names: BTreeSet<&String> = zookeeper.keys().chain(paddock.keys()).collect();
     let found = |name: &String| match (zookeeper.get(name), paddock.get(name)) {
         (Some(left), Some(right)) if left == right => None,
-        (Some(left), Some(right)) => Some(Found::Values(left.clone(), right.clone())),
-        (Some(left), None) => Some(Found::ZooKeeperOnly(left.clone())),
-        (None, Some(right)) => Some(Found::PaddockOnly(right.clone())),
+        (Some(left), Some(right)) => Some(FieldDifference::Values(left.clone(), right.clone())),
+        (Some(left), None) => Some(FieldDifference::ZooKeeperOnly(left.clone())),
+        (None, Some(right)) => Some(FieldDifference::PaddockOnly(right.clone())),
         (None, None) => None,
     };
     names.into_iter().filter_map(|name| Some((format!("{asked} {name}"), found(name)?))).collect()
@@ -277,8 +281,10 @@ fn every_word_and_command_tells_what_zookeeper_tells() {
         (zookeeper.join().expect("ZooKeeper starts"), paddock)
     });
     let clients = [&zookeeper, &paddock].map(|(server, _)| IdleClient::at(server.address()));
-    let [zookeeper, paddock] = [(&zookeeper, &clients[0]), (&paddock, &clients[1])]
-        .map(|((server, admin), client)| Stage { server, admin: *admin, session: client.client.session().0 });
+    let [zookeeper, paddock] =
+        [(&zookeeper, &clients[0]), (&paddock, &clients[1])].map(|((server, admin), client)| {
+            OperatingStage { server, admin: *admin, session: client.client.session().0 }
+        });
     judge(&differences(), &found_between(&zookeeper, &paddock), true);
 }
 
@@ -314,7 +320,7 @@ fn a_leader_and_a_follower_tell_what_zookeepers_tell() {
             let (ensemble, ports) = if side == 0 { &zookeeper } else { &paddock };
             let place = places[side][role];
             let session = clients[side].client.session().0;
-            Stage { server: ensemble.at(place), admin: loopback(ports[place]), session }
+            OperatingStage { server: ensemble.at(place), admin: loopback(ports[place]), session }
         };
         let (left, right) = (stage(0), stage(1));
         found.extend(found_between(&left, &right));
@@ -326,7 +332,10 @@ fn a_leader_and_a_follower_tell_what_zookeepers_tell() {
 }
 
 /// All that two servers tell differently.
-fn found_between(zookeeper: &Stage<'_>, paddock: &Stage<'_>) -> Vec<(String, Found)> {
+fn found_between(
+    zookeeper: &OperatingStage<'_>,
+    paddock: &OperatingStage<'_>,
+) -> Vec<(String, FieldDifference)> {
     let mut found = Vec::new();
     for word in WORDS {
         found.extend(compare(word, &zookeeper.word(word), &paddock.word(word)));
@@ -339,7 +348,7 @@ fn found_between(zookeeper: &Stage<'_>, paddock: &Stage<'_>) -> Vec<(String, Fou
 }
 
 /// Every difference that was found has to be meant, and if `all` are wanted, every one that is meant has to be found.
-fn judge(meant: &[Difference], found: &[(String, Found)], all: bool) {
+fn judge(meant: &[Difference], found: &[(String, FieldDifference)], all: bool) {
     let unknown: Vec<String> = found
         .iter()
         .filter(|(field, found)| !meant.iter().any(|difference| difference.covers(field, found)))
@@ -351,6 +360,6 @@ fn judge(meant: &[Difference], found: &[(String, Found)], all: bool) {
     assert!(idle.is_empty(), "there is no such difference any more: {idle:#?}");
 }
 
-fn is_idle(difference: &Difference, found: &[(String, Found)]) -> bool {
+fn is_idle(difference: &Difference, found: &[(String, FieldDifference)]) -> bool {
     difference.is_steady() && !found.iter().any(|(field, found)| difference.covers(field, found))
 }

@@ -4,10 +4,10 @@
 
 use std::sync::atomic::AtomicBool;
 
-use paddock_tests::torture::{Options, Outcome, run};
+use paddock_tests::torture::{Options, TortureOutcome, run};
 
 #[test]
 fn what_kazoo_and_java_see_of_tortured_members_is_linearizable() {
     let options = Options::from_environment(2);
-    assert_eq!(run(&options, &AtomicBool::new(false)), Outcome::Good);
+    assert_eq!(run(&options, &AtomicBool::new(false)), TortureOutcome::Good);
 }

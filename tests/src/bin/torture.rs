@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::{panic, thread};
 
-use paddock_tests::torture::{Options, Outcome, run};
+use paddock_tests::torture::{Options, TortureOutcome, run};
 use tokio::runtime::Builder;
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -25,9 +25,9 @@ fn main() -> ExitCode {
         }
     }));
     match run(&Options::from_environment(100), &is_interrupted) {
-        Outcome::Good => ExitCode::SUCCESS,
-        Outcome::Violated => ExitCode::FAILURE,
-        Outcome::Interrupted => ExitCode::from(INTERRUPTED),
+        TortureOutcome::Good => ExitCode::SUCCESS,
+        TortureOutcome::Violated => ExitCode::FAILURE,
+        TortureOutcome::Interrupted => ExitCode::from(INTERRUPTED),
     }
 }
 

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use paddock_client::{Acl, Client, ClientOptions, CreateMode, Id, Perms};
 
 use super::files::{self, DataDir};
-use super::tree::{Tree, Znode, read_tree};
+use super::tree::{DumpedZnode, Tree, read_tree};
 use crate::server::{Server, ServerKind};
 
 /// Size of log segments: 64 KiB.
@@ -21,7 +21,7 @@ const VALUE: [u8; 1500] = [b'v'; 1500];
 const LAST: &str = "/last";
 
 #[derive(Debug)]
-pub struct History {
+pub struct DamagedHistory {
     data_dir: DataDir,
     /// Everything that was acknowledged.
     pub tree: Tree,
@@ -29,24 +29,24 @@ pub struct History {
     pub tree_before_last: Tree,
 }
 
-impl History {
+impl DamagedHistory {
     /// Writes without a snapshot.
-    pub async fn without_snapshot(writes: usize) -> History {
-        History::write(&[PRE_ALLOC], 0, writes).await
+    pub async fn without_snapshot(writes: usize) -> DamagedHistory {
+        DamagedHistory::write(&[PRE_ALLOC], 0, writes).await
     }
 
     /// Writes until `snapshots` of them were taken, and on for `more` writes.
-    pub async fn with_snapshots(snapshots: usize, more: usize) -> History {
+    pub async fn with_snapshots(snapshots: usize, more: usize) -> DamagedHistory {
         assert!(more + OTHER_WRITES < SNAPSHOT_WRITES, "that many writes are a snapshot more");
         let snapshot_writes = SNAPSHOT_WRITES.to_string();
-        History::write(&[PRE_ALLOC, ("snapCount", &snapshot_writes)], snapshots, more).await
+        DamagedHistory::write(&[PRE_ALLOC, ("snapCount", &snapshot_writes)], snapshots, more).await
     }
 
     pub fn copy(&self) -> DataDir {
         DataDir::copy_of(&self.data_dir.path())
     }
 
-    async fn write(settings: &[(&str, &str)], snapshots: usize, more: usize) -> History {
+    async fn write(settings: &[(&str, &str)], snapshots: usize, more: usize) -> DamagedHistory {
         let mut server = Server::start_with(ServerKind::Paddock, settings);
         let client = Client::connect(&server.address().to_string(), ClientOptions::default()).await;
         let client = client.expect("connect");
@@ -63,8 +63,8 @@ impl History {
 
         let mut tree = tree_before_last.clone();
         let acl = tree[LAST].acl.clone();
-        tree.insert(LAST.into(), Znode { data: Some(VALUE.to_vec()), stat, acl });
-        History { data_dir: DataDir::copy_of(&server.data_directory()), tree, tree_before_last }
+        tree.insert(LAST.into(), DumpedZnode { data: Some(VALUE.to_vec()), stat, acl });
+        DamagedHistory { data_dir: DataDir::copy_of(&server.data_directory()), tree, tree_before_last }
     }
 }
 

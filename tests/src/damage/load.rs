@@ -17,13 +17,13 @@ pub type Acknowledged = BTreeMap<String, (Vec<u8>, Stat)>;
 
 /// Changes znodes as fast as it can until it is stopped or the server is gone.
 #[derive(Debug)]
-pub struct Load {
+pub struct ZnodeLoad {
     stopped: Arc<AtomicBool>,
     task: JoinHandle<Acknowledged>,
 }
 
-impl Load {
-    pub async fn start(client: Client, root: &str, znodes: usize, data_bytes: usize) -> Load {
+impl ZnodeLoad {
+    pub async fn start(client: Client, root: &str, znodes: usize, data_bytes: usize) -> ZnodeLoad {
         client.create(root, b"", CreateMode::Persistent).await.expect("create");
         let created: Vec<_> = (0..znodes)
             .map(|znode| client.create(&format!("{root}/{znode}"), b"", CreateMode::Persistent))
@@ -33,7 +33,7 @@ impl Load {
         }
         let stopped = Arc::new(AtomicBool::new(false));
         let task = tokio::spawn(write(client, root.to_string(), znodes, data_bytes, stopped.clone()));
-        Load { stopped, task }
+        ZnodeLoad { stopped, task }
     }
 
     pub async fn stop(self) -> Acknowledged {

@@ -18,12 +18,12 @@ const POLL: Duration = Duration::from_millis(2);
 /// Result of a start.
 #[derive(Debug)]
 pub enum Start {
-    Serves(Member),
-    Refuses(Refusal),
+    Serves(MemberProcess),
+    Refuses(StartRefusal),
 }
 
 #[derive(Debug)]
-pub struct Refusal {
+pub struct StartRefusal {
     pub exit_code: Option<i32>,
     /// All of standard error.
     pub log: String,
@@ -31,7 +31,7 @@ pub struct Refusal {
 
 /// A member that serves. It is killed when this is dropped.
 #[derive(Debug)]
-pub struct Member {
+pub struct MemberProcess {
     process: Child,
     address: SocketAddr,
     output: tempfile::TempDir,
@@ -57,11 +57,11 @@ pub fn start(data_dir: &Path, settings: &[(&str, &str)]) -> Start {
     let deadline = Instant::now() + DECIDED_WITHIN;
     loop {
         if let Some(address) = announced(&read(&output.path().join("stdout"))) {
-            return Start::Serves(Member { process, address, output });
+            return Start::Serves(MemberProcess { process, address, output });
         }
         if let Some(status) = process.try_wait().expect("ask for the exit status") {
             let log = read(&output.path().join("stderr"));
-            return Start::Refuses(Refusal { exit_code: status.code(), log });
+            return Start::Refuses(StartRefusal { exit_code: status.code(), log });
         }
         if Instant::now() > deadline {
             process.kill().expect("kill the member");
@@ -73,7 +73,7 @@ pub fn start(data_dir: &Path, settings: &[(&str, &str)]) -> Start {
 
 impl Start {
     #[track_caller]
-    pub fn serves(self, what: &str) -> Member {
+    pub fn serves(self, what: &str) -> MemberProcess {
         match self {
             Start::Serves(member) => member,
             Start::Refuses(refusal) => panic!("{what}: it does not start: {}", refusal.log),
@@ -81,7 +81,7 @@ impl Start {
     }
 
     #[track_caller]
-    pub fn refuses(self, what: &str) -> Refusal {
+    pub fn refuses(self, what: &str) -> StartRefusal {
         match self {
             Start::Refuses(refusal) => refusal,
             Start::Serves(member) => panic!("{what}: it starts: {}", member.log()),
@@ -89,14 +89,14 @@ impl Start {
     }
 }
 
-impl Refusal {
+impl StartRefusal {
     /// The last line of its log, which has to be enough.
     pub fn line(&self) -> &str {
         self.log.lines().last().unwrap_or("")
     }
 }
 
-impl Member {
+impl MemberProcess {
     pub fn address(&self) -> SocketAddr {
         self.address
     }
@@ -129,7 +129,7 @@ impl Member {
     }
 }
 
-impl Drop for Member {
+impl Drop for MemberProcess {
     fn drop(&mut self) {
         // The process may have ended already.
         let _ = self.process.kill();

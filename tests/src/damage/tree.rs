@@ -5,13 +5,13 @@ use std::collections::BTreeMap;
 use paddock_client::{Acl, Client, Stat};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Znode {
+pub struct DumpedZnode {
     pub data: Option<Vec<u8>>,
     pub stat: Stat,
     pub acl: Vec<Acl>,
 }
 
-pub type Tree = BTreeMap<String, Znode>;
+pub type Tree = BTreeMap<String, DumpedZnode>;
 
 /// Reads the whole tree, level by level. The client needs the right to read all of it.
 pub async fn read_tree(client: &Client) -> Tree {
@@ -28,7 +28,7 @@ pub async fn read_tree(client: &Client) -> Tree {
             let (acl, _) = acl.await.unwrap_or_else(|error| panic!("read the ACL of {path}: {error:?}"));
             let children = children.await.unwrap_or_else(|error| panic!("list {path}: {error:?}"));
             below.extend(children.iter().map(|name| join(path, name)));
-            tree.insert(path.clone(), Znode { data: data.bytes, stat: data.stat, acl });
+            tree.insert(path.clone(), DumpedZnode { data: data.bytes, stat: data.stat, acl });
         }
         level = below;
     }

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 pub(super) const KEYS: usize = 4;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Request {
+pub(super) enum RecordedRequest {
     Create { value: i64 },
     Set { value: i64, version: Option<i32> },
     Delete { version: Option<i32> },
@@ -15,7 +15,7 @@ pub(super) enum Request {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Answer {
+pub(super) enum RecordedAnswer {
     /// With the version behind it, of a set or a read.
     Done {
         value: Option<i64>,
@@ -28,25 +28,25 @@ pub(super) enum Answer {
 pub(super) struct Operation {
     pub(super) client: usize,
     pub(super) key: usize,
-    pub(super) request: Request,
+    pub(super) request: RecordedRequest,
     pub(super) start_ns: i64,
     /// None: it is not known whether it was carried out, or when it will be.
-    pub(super) end: Option<(i64, Answer)>,
+    pub(super) end: Option<(i64, RecordedAnswer)>,
 }
 
 impl Operation {
     pub(super) fn to_json(&self) -> Value {
         let (op, value, expected) = match self.request {
-            Request::Create { value } => ("create", Some(value), None),
-            Request::Set { value, version } => ("set", Some(value), version),
-            Request::Delete { version } => ("delete", None, version),
-            Request::Read => ("read", None, None),
+            RecordedRequest::Create { value } => ("create", Some(value), None),
+            RecordedRequest::Set { value, version } => ("set", Some(value), version),
+            RecordedRequest::Delete { version } => ("delete", None, version),
+            RecordedRequest::Read => ("read", None, None),
         };
         let answer = self.end.as_ref().map(|(end_ns, answer)| match answer {
-            Answer::Done { value, version } => {
+            RecordedAnswer::Done { value, version } => {
                 json!({"end": end_ns, "code": "ok", "value": value, "version": version})
             }
-            Answer::Refused(code) => json!({"end": end_ns, "code": format!("{code:?}")}),
+            RecordedAnswer::Refused(code) => json!({"end": end_ns, "code": format!("{code:?}")}),
         });
         json!({
             "client": self.client, "key": path(self.key), "op": op, "value": value, "expected": expected,
@@ -55,22 +55,26 @@ impl Operation {
     }
 }
 
-pub(super) async fn perform(client: &Client, key: usize, request: Request) -> Result<Answer, Error> {
+pub(super) async fn perform(
+    client: &Client,
+    key: usize,
+    request: RecordedRequest,
+) -> Result<RecordedAnswer, Error> {
     let path = path(key);
     let text = |value: i64| value.to_string().into_bytes();
     let result = match request {
-        Request::Create { value } => {
+        RecordedRequest::Create { value } => {
             let created = client.create(&path, &text(value), CreateMode::Persistent).await;
-            created.map(|_| Answer::Done { value: None, version: None })
+            created.map(|_| RecordedAnswer::Done { value: None, version: None })
         }
-        Request::Set { value, version } => {
+        RecordedRequest::Set { value, version } => {
             let stat = client.set_data(&path, &text(value), version).await;
-            stat.map(|stat| Answer::Done { value: None, version: Some(stat.version) })
+            stat.map(|stat| RecordedAnswer::Done { value: None, version: Some(stat.version) })
         }
-        Request::Delete { version } => {
-            client.delete(&path, version).await.map(|()| Answer::Done { value: None, version: None })
+        RecordedRequest::Delete { version } => {
+            client.delete(&path, version).await.map(|()| RecordedAnswer::Done { value: None, version: None })
         }
-        Request::Read => {
+        RecordedRequest::Read => {
             let (sync, data) = (client.sync(&path), client.get_data(&path));
             match (sync.await, data.await) {
                 // Without its sync it is another kind of read.
@@ -79,7 +83,7 @@ pub(super) async fn perform(client: &Client, key: usize, request: Request) -> Re
                     let text = String::from_utf8(data.bytes.unwrap_or_default());
                     let value =
                         text.ok().and_then(|text| text.trim().parse().ok()).expect("all data are numbers");
-                    Answer::Done { value: Some(value), version: Some(data.stat.version) }
+                    RecordedAnswer::Done { value: Some(value), version: Some(data.stat.version) }
                 }),
             }
         }
@@ -88,17 +92,17 @@ pub(super) async fn perform(client: &Client, key: usize, request: Request) -> Re
         Err(Error::Refused {
             code: code @ (ErrorCode::NoNode | ErrorCode::NodeExists | ErrorCode::BadVersion),
             ..
-        }) => Ok(Answer::Refused(code)),
+        }) => Ok(RecordedAnswer::Refused(code)),
         // The session's new connection was faster than what was on its way from the former one.
         Err(Error::Refused { code: ErrorCode::SessionMoved, .. }) => Err(Error::ConnectionLost),
         result => result,
     }
 }
 
-pub(super) fn version_after(request: Request, answer: &Answer) -> Option<i32> {
+pub(super) fn version_after(request: RecordedRequest, answer: &RecordedAnswer) -> Option<i32> {
     match (request, answer) {
-        (Request::Create { .. }, Answer::Done { .. }) => Some(0),
-        (_, Answer::Done { version, .. }) => *version,
+        (RecordedRequest::Create { .. }, RecordedAnswer::Done { .. }) => Some(0),
+        (_, RecordedAnswer::Done { version, .. }) => *version,
         _ => None,
     }
 }

@@ -4,18 +4,18 @@ use paddock_proto::OpCode;
 
 use super::arguments::Paths;
 use super::body::Body;
-use super::sequence::Call;
+use super::sequence::OracleCall;
 use paddock_chance::Chance;
 
 /// SHA-1 identities of `alice:secret` and `bob:builder`.
 const ALICE: &str = "alice:aYXlLOpEooaV1cRAvUL1fp9Qt7E=";
 const BOB: &str = "bob:4rsXV9JgUbFl9ZE40xENilxlRV8=";
 
-type Entry = (i32, Option<&'static str>, Option<&'static str>);
+type AclEntry = (i32, Option<&'static str>, Option<&'static str>);
 
-const OPEN: &[Entry] = &[(31, Some("world"), Some("anyone"))];
+const OPEN: &[AclEntry] = &[(31, Some("world"), Some("anyone"))];
 
-const ACLS: &[&[Entry]] = &[
+const ACLS: &[&[AclEntry]] = &[
     &[(1, Some("world"), Some("anyone"))],
     &[(30, Some("world"), Some("anyone"))],
     &[(15, Some("world"), Some("anyone"))],
@@ -40,7 +40,7 @@ const ACLS: &[&[Entry]] = &[
 ];
 
 /// ACLs that let everybody read.
-const READABLE_ACLS: &[&[Entry]] = &[
+const READABLE_ACLS: &[&[AclEntry]] = &[
     &[(1, Some("world"), Some("anyone"))],
     &[(15, Some("world"), Some("anyone"))],
     &[(-1, Some("world"), Some("anyone"))],
@@ -50,7 +50,7 @@ const READABLE_ACLS: &[&[Entry]] = &[
 ];
 
 /// ACLs that name who connections prove to be by TLS and SASL, good ones and bad ones.
-const ACLS_OF_IDENTITIES: &[&[Entry]] = &[
+const ACLS_OF_IDENTITIES: &[&[AclEntry]] = &[
     &[(31, Some("x509"), Some("CN=alice"))],
     &[(31, Some("x509"), Some("CN=bob")), (1, Some("world"), Some("anyone"))],
     &[(31, Some("x509"), Some("CN=alice")), (31, Some("sasl"), Some("carol"))],
@@ -64,10 +64,10 @@ const ACLS_OF_IDENTITIES: &[&[Entry]] = &[
 ];
 
 /// ACLs that look wrong and are taken: no client has such an identity.
-const NOBODYS_ACLS: &[&[Entry]] =
+const NOBODYS_ACLS: &[&[AclEntry]] =
     &[&[(31, Some("digest"), Some(":b"))], &[(31, Some("digest"), Some("a:b:"))]];
 
-const BAD_ACLS: &[&[Entry]] = &[
+const BAD_ACLS: &[&[AclEntry]] = &[
     &[],
     &[(31, Some("world"), Some("someone"))],
     &[(31, Some("nobody"), Some("knows"))],
@@ -85,7 +85,7 @@ const BAD_ACLS: &[&[Entry]] = &[
     &[(31, Some("super"), Some(""))],
 ];
 
-fn entry(body: Body, &(perms, scheme, id): &Entry) -> Body {
+fn entry(body: Body, &(perms, scheme, id): &AclEntry) -> Body {
     body.int("perms", perms).string(scheme).string(id)
 }
 
@@ -117,7 +117,7 @@ pub(super) fn acl(chance: &mut Chance, body: Body, paths: &Paths) -> Body {
     }
 }
 
-pub(super) fn auth(chance: &mut Chance) -> Call {
+pub(super) fn auth(chance: &mut Chance) -> OracleCall {
     if chance.percent(70) {
         return good_auth(chance);
     }
@@ -132,7 +132,7 @@ pub(super) fn auth(chance: &mut Chance) -> Call {
     auth_call(scheme, auth).ending()
 }
 
-pub(super) fn good_auth(chance: &mut Chance) -> Call {
+pub(super) fn good_auth(chance: &mut Chance) -> OracleCall {
     let good: [(&str, &[u8]); 8] = [
         ("digest", b"alice:secret"),
         ("digest", b"alice:secret"),
@@ -147,7 +147,7 @@ pub(super) fn good_auth(chance: &mut Chance) -> Call {
     auth_call(Some(scheme), Some(auth))
 }
 
-fn auth_call(scheme: Option<&str>, auth: Option<&[u8]>) -> Call {
+fn auth_call(scheme: Option<&str>, auth: Option<&[u8]>) -> OracleCall {
     let body = Body::new().int("type", 0).string(scheme).buffer(auth);
-    Call { xid: Some(-4), ..Call::of("auth", OpCode::Auth, body) }
+    OracleCall { xid: Some(-4), ..OracleCall::of("auth", OpCode::Auth, body) }
 }

@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use paddock_proto::jute::Reader;
 use paddock_proto::{Acl, DecodeError, ErrorCode, Id, OpCode, Password, Stat, Zxid};
 
-use super::identities::Identity;
+use super::identities::OracleIdentity;
 
 /// Names that one server gave out and that are taken out of its answers.
 #[derive(Clone, Debug, Default)]
@@ -24,7 +24,7 @@ pub struct Names {
     /// The passwords that their clients were given.
     pub passwords: BTreeMap<i64, Password>,
     /// The identities of their clients: Paddock gives a session to no other client.
-    pub identities: BTreeMap<i64, Identity>,
+    pub identities: BTreeMap<i64, OracleIdentity>,
     /// The zxid after each step so far, if zxids that clients tell the server go by steps; otherwise they are distances.
     pub steps: Option<Vec<i64>>,
 }

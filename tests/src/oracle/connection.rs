@@ -14,30 +14,30 @@ const PATIENCE: Duration = Duration::from_secs(10);
 
 /// A socket, with TLS or without.
 #[derive(Debug)]
-enum Stream {
+enum OracleStream {
     Plaintext(TcpStream),
     Tls(Box<StreamOwned<ClientConnection, TcpStream>>),
 }
 
-impl Stream {
+impl OracleStream {
     fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
         match self {
-            Stream::Plaintext(stream) => stream.write_all(bytes),
-            Stream::Tls(stream) => stream.write_all(bytes).and_then(|()| stream.flush()),
+            OracleStream::Plaintext(stream) => stream.write_all(bytes),
+            OracleStream::Tls(stream) => stream.write_all(bytes).and_then(|()| stream.flush()),
         }
     }
 
     fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
         match self {
-            Stream::Plaintext(stream) => stream.read(bytes),
-            Stream::Tls(stream) => stream.read(bytes),
+            OracleStream::Plaintext(stream) => stream.read(bytes),
+            OracleStream::Tls(stream) => stream.read(bytes),
         }
     }
 
     fn shut_down(&mut self) {
         let socket = match self {
-            Stream::Plaintext(stream) => stream,
-            Stream::Tls(stream) => {
+            OracleStream::Plaintext(stream) => stream,
+            OracleStream::Tls(stream) => {
                 stream.conn.send_close_notify();
                 let _ = stream.flush();
                 &mut stream.sock
@@ -49,7 +49,7 @@ impl Stream {
 
 #[derive(Debug)]
 pub struct RawConnection {
-    stream: Stream,
+    stream: OracleStream,
     incoming: Vec<u8>,
     at: usize,
 }
@@ -65,13 +65,13 @@ pub enum Incoming {
 
 impl RawConnection {
     pub fn open(address: SocketAddr) -> RawConnection {
-        RawConnection { stream: Stream::Plaintext(connect(address)), incoming: Vec::new(), at: 0 }
+        RawConnection { stream: OracleStream::Plaintext(connect(address)), incoming: Vec::new(), at: 0 }
     }
 
     /// One whose client shows a certificate.
     pub(super) fn open_tls(address: SocketAddr, config: Arc<ClientConfig>) -> RawConnection {
         let client = ClientConnection::new(config, ServerName::from(address.ip())).expect("begin TLS");
-        let stream = Stream::Tls(Box::new(StreamOwned::new(client, connect(address))));
+        let stream = OracleStream::Tls(Box::new(StreamOwned::new(client, connect(address))));
         RawConnection { stream, incoming: Vec::new(), at: 0 }
     }
 

@@ -7,10 +7,10 @@ use paddock_proto::OpCode;
 
 use super::arguments::{Multis, Paths};
 use super::body::ROOT;
-use super::identities::Identity;
+use super::identities::OracleIdentity;
 use super::malformed;
 use super::requests;
-use super::sequence::{Call, Connect, Seen, Sequence, Shown, Slot, Step, WantedSession};
+use super::sequence::{Connect, OracleCall, OracleStep, SeenZxid, Sequence, Shown, Slot, WantedSession};
 use super::{acls, multis, quotas};
 use paddock_chance::Chance;
 
@@ -56,7 +56,7 @@ struct Generator {
     /// No two requests are under way at the same time.
     asks_one_by_one: bool,
     paths: Paths,
-    steps: Vec<Step>,
+    steps: Vec<OracleStep>,
     /// State of each connection as the generator knows it; the servers may know better.
     slots: Vec<SlotState>,
     sessions_opened: usize,
@@ -67,7 +67,7 @@ struct SlotState {
     open: bool,
     session: Option<usize>,
     /// Identity of the session's client. Paddock gives the session to no other, which is one of the wanted differences.
-    identity: Identity,
+    identity: OracleIdentity,
 }
 
 #[derive(Clone, Copy)]
@@ -100,13 +100,13 @@ impl Generator {
         }
     }
 
-    fn steps(mut self, count: usize) -> Vec<Step> {
+    fn steps(mut self, count: usize) -> Vec<OracleStep> {
         (0..self.slots.len()).for_each(|slot| self.open(slot));
         self.plant();
         if self.enforces_quotas {
             let slot = self.chance.index(self.slots.len());
             for call in quotas::set_up(&mut self.chance, &self.paths) {
-                self.steps.push(Step::Calls { slot, calls: vec![call] });
+                self.steps.push(OracleStep::Calls { slot, calls: vec![call] });
             }
         }
         while self.steps.len() < count {
@@ -122,7 +122,7 @@ impl Generator {
             if self.chance.percent(75) {
                 let slot = self.chance.index(self.slots.len());
                 let call = requests::plant(&mut self.chance, &self.paths, &path);
-                self.steps.push(Step::Calls { slot, calls: vec![call] });
+                self.steps.push(OracleStep::Calls { slot, calls: vec![call] });
             }
         }
     }
@@ -168,7 +168,7 @@ impl Generator {
             StepKind::ShortFrame => {
                 let bytes = malformed::frame_without_header(&mut self.chance);
                 self.slots[slot].open = false;
-                self.steps.push(Step::Frame { slot, bytes });
+                self.steps.push(OracleStep::Frame { slot, bytes });
             }
             StepKind::FanOut => {
                 let call = multis::fan_out(&mut self.chance, &self.paths);
@@ -186,17 +186,17 @@ impl Generator {
             StepKind::StrangeConnect => self.strange_connect(slot),
             StepKind::Cut => {
                 self.slots[slot].open = false;
-                self.steps.push(Step::Cut { slot });
+                self.steps.push(OracleStep::Cut { slot });
             }
         }
     }
 
-    fn call(&mut self, slot: Slot, call: Call) {
+    fn call(&mut self, slot: Slot, call: OracleCall) {
         self.slots[slot].open = !call.ends_connection;
         if call.op == OpCode::CloseSession.code() {
             self.slots[slot].session = None;
         }
-        self.steps.push(Step::Calls { slot, calls: vec![call] });
+        self.steps.push(OracleStep::Calls { slot, calls: vec![call] });
     }
 
     /// Many requests in one write. Those are left out whose effect on the ones behind them depends, in ZooKeeper, on how
@@ -217,7 +217,7 @@ impl Generator {
             calls.push(requests::close_session());
             self.slots[slot] = SlotState::default();
         }
-        self.steps.push(Step::Calls { slot, calls });
+        self.steps.push(OracleStep::Calls { slot, calls });
     }
 
     fn open(&mut self, slot: Slot) {
@@ -233,11 +233,15 @@ impl Generator {
         let identity = connect.identity;
         self.slots[slot] = SlotState { open: true, session: Some(self.sessions_opened), identity };
         self.sessions_opened += 1;
-        self.steps.push(Step::Connect { slot, connect });
+        self.steps.push(OracleStep::Connect { slot, connect });
     }
 
-    fn identity(&mut self) -> Identity {
-        if self.paths.names_identities { *self.chance.pick(&Identity::ALL) } else { Identity::Nobody }
+    fn identity(&mut self) -> OracleIdentity {
+        if self.paths.names_identities {
+            *self.chance.pick(&OracleIdentity::ALL)
+        } else {
+            OracleIdentity::Nobody
+        }
     }
 
     fn open_again(&mut self, slot: Slot) {
@@ -252,7 +256,7 @@ impl Generator {
         let SlotState { session, identity, .. } = self.slots[from];
         let Some(session) = session else { return self.open(slot) };
         let mut connect = Connect { session: WantedSession::Opened(session), ..Connect::new_session() };
-        connect.last_zxid = *self.chance.pick(&[Seen::Nothing, Seen::Newest]);
+        connect.last_zxid = *self.chance.pick(&[SeenZxid::Nothing, SeenZxid::Newest]);
         connect.identity = identity;
         if self.chance.percent(30) {
             connect.then.push(acls::good_auth(&mut self.chance));
@@ -266,7 +270,7 @@ impl Generator {
             .filter(|state| state.session == Some(session))
             .for_each(|state| state.open = false);
         self.slots[slot] = SlotState { open: true, session: Some(session), identity };
-        self.steps.push(Step::Connect { slot, connect });
+        self.steps.push(OracleStep::Connect { slot, connect });
     }
 
     /// A handshake that a server has to refuse, or nearly.
@@ -277,11 +281,11 @@ impl Generator {
         let connect = match self.chance.index(4) {
             0 => Connect { password, ..ordinary },
             1 => Connect { session: WantedSession::Unknown, ..ordinary },
-            2 => Connect { last_zxid: Seen::Ahead, ..ordinary },
-            _ => Connect { last_zxid: Seen::Ahead, password, session: WantedSession::New, ..ordinary },
+            2 => Connect { last_zxid: SeenZxid::Ahead, ..ordinary },
+            _ => Connect { last_zxid: SeenZxid::Ahead, password, session: WantedSession::New, ..ordinary },
         };
         self.slots[slot].open = false;
-        self.steps.push(Step::Connect { slot, connect });
+        self.steps.push(OracleStep::Connect { slot, connect });
     }
 }
 

@@ -15,7 +15,7 @@ use tempfile::TempDir;
 
 /// Identities that a connection proves, beside the address that it comes from.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Identity {
+pub enum OracleIdentity {
     #[default]
     Nobody,
     /// `CN=alice`, by her certificate.
@@ -28,16 +28,21 @@ pub enum Identity {
     Dave,
 }
 
-impl Identity {
-    pub const ALL: [Identity; 5] =
-        [Identity::Nobody, Identity::Alice, Identity::Bob, Identity::Carol, Identity::Dave];
+impl OracleIdentity {
+    pub const ALL: [OracleIdentity; 5] = [
+        OracleIdentity::Nobody,
+        OracleIdentity::Alice,
+        OracleIdentity::Bob,
+        OracleIdentity::Carol,
+        OracleIdentity::Dave,
+    ];
 
     /// Name and password of a user of SASL.
     pub(super) fn user(self) -> Option<(&'static str, &'static str)> {
         match self {
-            Identity::Carol => Some(("carol", "carol's secret")),
-            Identity::Dave => Some(("dave", "dave's secret")),
-            Identity::Nobody | Identity::Alice | Identity::Bob => None,
+            OracleIdentity::Carol => Some(("carol", "carol's secret")),
+            OracleIdentity::Dave => Some(("dave", "dave's secret")),
+            OracleIdentity::Nobody | OracleIdentity::Alice | OracleIdentity::Bob => None,
         }
     }
 }
@@ -75,7 +80,8 @@ impl Identities {
             |name: &str, text: &str| fs::write(directory.path().join(name), text).expect("write a file");
         write("trust.pem", &issuer.pem());
         write("server.pem", &issue("server"));
-        let users = [Identity::Carol, Identity::Dave].into_iter().filter_map(Identity::user);
+        let users =
+            [OracleIdentity::Carol, OracleIdentity::Dave].into_iter().filter_map(OracleIdentity::user);
         let users: String =
             users.map(|(name, password)| format!("\n    user_{name}=\"{password}\"")).collect();
         let module = "org.apache.zookeeper.server.auth.DigestLoginModule";
@@ -140,12 +146,12 @@ impl Entrance {
     }
 
     /// The port for TLS and the certificate that is shown there; `None` for a connection in plaintext.
-    pub(super) fn tls(&self, identity: Identity) -> Option<(SocketAddr, Arc<ClientConfig>)> {
+    pub(super) fn tls(&self, identity: OracleIdentity) -> Option<(SocketAddr, Arc<ClientConfig>)> {
         let (address, identities) = self.tls.as_ref()?;
         match identity {
-            Identity::Alice => Some((*address, identities.alice.clone())),
-            Identity::Bob => Some((*address, identities.bob.clone())),
-            Identity::Nobody | Identity::Carol | Identity::Dave => None,
+            OracleIdentity::Alice => Some((*address, identities.alice.clone())),
+            OracleIdentity::Bob => Some((*address, identities.bob.clone())),
+            OracleIdentity::Nobody | OracleIdentity::Carol | OracleIdentity::Dave => None,
         }
     }
 }

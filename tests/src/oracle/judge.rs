@@ -3,8 +3,8 @@
 use std::fmt::Write;
 use std::thread;
 
-use super::play::{Stage, Transcript};
-use super::sequence::{Sequence, Step};
+use super::play::{OracleStage, Transcript};
+use super::sequence::{OracleStep, Sequence};
 
 /// Two servers answered a sequence differently.
 #[derive(Debug)]
@@ -18,8 +18,8 @@ pub struct Mismatch {
 pub fn perform(
     sequence: &Sequence,
     root: &str,
-    left: &mut Stage,
-    right: &mut Stage,
+    left: &mut OracleStage,
+    right: &mut OracleStage,
 ) -> (Transcript, Transcript) {
     thread::scope(|scope| {
         let left = scope.spawn(|| left.play(sequence, root));
@@ -73,13 +73,13 @@ pub fn shrink(
 /// The number of requests in a step, if there are several.
 fn batch_len(sequence: &Sequence, step: usize) -> usize {
     match sequence.steps.get(step) {
-        Some(Step::Calls { calls, .. }) if calls.len() > 1 => calls.len(),
+        Some(OracleStep::Calls { calls, .. }) if calls.len() > 1 => calls.len(),
         _ => 0,
     }
 }
 
 fn leave_out_call(sequence: &mut Sequence, step: usize, call: usize) {
-    if let Step::Calls { calls, .. } = &mut sequence.steps[step] {
+    if let OracleStep::Calls { calls, .. } = &mut sequence.steps[step] {
         calls.remove(call);
     }
 }
@@ -134,7 +134,7 @@ mod tests {
     use super::*;
 
     fn sequence(slots: &[usize]) -> Sequence {
-        let connect = |&slot| Step::Connect { slot, connect: Connect::new_session() };
+        let connect = |&slot| OracleStep::Connect { slot, connect: Connect::new_session() };
         Sequence { whole_tree: false, steps: slots.iter().map(connect).collect() }
     }
 
@@ -143,7 +143,7 @@ mod tests {
         let mut seen = false;
         let mut transcripts = (Vec::new(), Vec::new());
         for step in &sequence.steps {
-            let Step::Connect { slot, .. } = step else { unreachable!("there are no others here") };
+            let OracleStep::Connect { slot, .. } = step else { unreachable!("there are no others here") };
             seen |= *slot == 3;
             let wrong = if seen && *slot == 7 { "wrong" } else { "right" };
             transcripts.0.push(vec!["right".to_string()]);
@@ -166,9 +166,9 @@ mod tests {
         assert!(shrunk.story("left", "right").contains("wrong"));
     }
 
-    fn slot(step: &Step) -> usize {
+    fn slot(step: &OracleStep) -> usize {
         match step {
-            Step::Connect { slot, .. } => *slot,
+            OracleStep::Connect { slot, .. } => *slot,
             other => panic!("no such step was made: {other}"),
         }
     }

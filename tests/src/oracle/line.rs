@@ -12,7 +12,7 @@ use super::answer::{Names, code};
 use super::body::with_root;
 use super::connection::{Incoming, RawConnection};
 use super::identities::{Entrance, answer_challenge};
-use super::sequence::{Call, Connect, Seen, Shown, WantedSession};
+use super::sequence::{Connect, OracleCall, SeenZxid, Shown, WantedSession};
 
 /// Ids of sessions have the time of their server in them; this one is from before all of them.
 const UNKNOWN_SESSION: i64 = 0x0100_0000_0000_1234;
@@ -20,12 +20,12 @@ const UNKNOWN_SESSION: i64 = 0x0100_0000_0000_1234;
 /// No request of a sequence has this xid.
 const BARRIER: i32 = 0x5000_0000;
 
-/// End of the answer to a refused handshake. Nothing is asked behind it: see `Call::ends_connection`.
+/// End of the answer to a refused handshake. Nothing is asked behind it: see `OracleCall::ends_connection`.
 pub(super) const REFUSED: &str = "refused";
 
 /// A connection and the requests on it that are not answered.
 #[derive(Debug)]
-pub(super) struct Line {
+pub(super) struct AnswerLine {
     pub(super) connection: RawConnection,
     waiting: VecDeque<Expected>,
     next_xid: i32,
@@ -43,15 +43,15 @@ struct Expected {
     barrier: bool,
 }
 
-impl Line {
+impl AnswerLine {
     /// Opens a connection and performs the handshake. No line if the server closed it.
     pub(super) fn connect(
         entrance: &Entrance,
         connect: &Connect,
         names: &mut Names,
         root: &str,
-    ) -> (Option<Line>, String) {
-        let mut line = Line {
+    ) -> (Option<AnswerLine>, String) {
+        let mut line = AnswerLine {
             connection: match entrance.tls(connect.identity) {
                 None => RawConnection::open(entrance.address),
                 Some((address, config)) => RawConnection::open_tls(address, config),
@@ -122,11 +122,11 @@ impl Line {
     }
 
     /// True if the session that `other` serves has come here: the server closes the connection that it leaves, soon.
-    pub(super) fn has_taken_over(&self, other: &Line) -> bool {
+    pub(super) fn has_taken_over(&self, other: &AnswerLine) -> bool {
         self.session != 0 && self.session == other.session
     }
 
-    pub(super) fn put_call(&mut self, call: &Call, root: &str, names: &Names, out: &mut Vec<u8>) {
+    pub(super) fn put_call(&mut self, call: &OracleCall, root: &str, names: &Names, out: &mut Vec<u8>) {
         let xid = call.xid.unwrap_or(self.next_xid);
         self.next_xid += 1;
         self.waiting.push_back(Expected { xid, op: call.op, barrier: false });
@@ -161,13 +161,13 @@ impl Line {
                     break false;
                 }
                 Incoming::Frame(body) => match self.on_frame(names, &body) {
-                    Told::Barrier(zxid) => {
+                    ToldAnswer::Barrier(zxid) => {
                         self.reached = zxid;
                         lines.push(format!("{prefix}now at {}", names.zxid(zxid)));
                         break true;
                     }
-                    Told::Auth(text) => auths.push(format!("{prefix}{text}")),
-                    Told::Other(text) => lines.push(format!("{prefix}{text}")),
+                    ToldAnswer::Auth(text) => auths.push(format!("{prefix}{text}")),
+                    ToldAnswer::Other(text) => lines.push(format!("{prefix}{text}")),
                 },
             }
         };
@@ -176,20 +176,20 @@ impl Line {
         open
     }
 
-    fn on_frame(&mut self, names: &Names, body: &[u8]) -> Told {
+    fn on_frame(&mut self, names: &Names, body: &[u8]) -> ToldAnswer {
         let mut reader = Reader::new(body);
         let (Ok(xid), Ok(zxid), Ok(error)) = (reader.i32(), reader.i64(), reader.i32()) else {
-            return Told::Other(format!("a frame without a header: \"{}\"", body.escape_ascii()));
+            return ToldAnswer::Other(format!("a frame without a header: \"{}\"", body.escape_ascii()));
         };
         if xid == Xid::NOTIFICATION.0 && !self.waiting.iter().any(|expected| expected.xid == xid) {
-            return Told::Other(event(names, zxid, reader.rest()));
+            return ToldAnswer::Other(event(names, zxid, reader.rest()));
         }
         let Some(index) = self.waiting.iter().position(|expected| expected.xid == xid) else {
-            return Told::Other(format!("an answer to nothing: xid={xid}"));
+            return ToldAnswer::Other(format!("an answer to nothing: xid={xid}"));
         };
         let expected = self.waiting.remove(index).expect("the position was just found");
         if expected.barrier {
-            return Told::Barrier(zxid);
+            return ToldAnswer::Barrier(zxid);
         }
         let fields = match (error, reader.rest()) {
             (0, rest) => names.body(expected.op, rest),
@@ -199,11 +199,11 @@ impl Line {
             (_, rest) => format!("with a body: \"{}\"", rest.escape_ascii()),
         };
         let text = format!("xid={xid} zxid={} error={} {fields}", names.zxid(zxid), code(error));
-        if expected.op == OpCode::Auth.code() { Told::Auth(text) } else { Told::Other(text) }
+        if expected.op == OpCode::Auth.code() { ToldAnswer::Auth(text) } else { ToldAnswer::Other(text) }
     }
 }
 
-enum Told {
+enum ToldAnswer {
     Barrier(i64),
     Auth(String),
     Other(String),
@@ -246,9 +246,9 @@ fn connect_request(connect: &Connect, names: &Names) -> Vec<u8> {
         protocol_version: connect.protocol_version,
         extensions: Extensions::default(),
         last_zxid_seen: Zxid(match connect.last_zxid {
-            Seen::Nothing => 0,
-            Seen::Newest => names.base,
-            Seen::Ahead => i64::MAX,
+            SeenZxid::Nothing => 0,
+            SeenZxid::Newest => names.base,
+            SeenZxid::Ahead => i64::MAX,
         }),
         timeout_ms: connect.timeout_ms,
         session,

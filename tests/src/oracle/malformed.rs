@@ -2,12 +2,12 @@
 
 use paddock_proto::OpCode;
 
-use super::sequence::Call;
+use super::sequence::OracleCall;
 use paddock_chance::Chance;
 
 /// Breaks a good request: its end is missing, something follows it, or a length in it is false. An auth packet that
 /// cannot be read ends the connection.
-pub(super) fn spoil(chance: &mut Chance, mut call: Call) -> Call {
+pub(super) fn spoil(chance: &mut Chance, mut call: OracleCall) -> OracleCall {
     let bytes = &mut call.body.bytes;
     let remark = match chance.index(4) {
         0 | 1 if !bytes.is_empty() => {

@@ -6,7 +6,7 @@ use super::acls;
 use super::arguments::{Multis, Paths, version};
 use super::body::Body;
 use super::requests::{create_body, set_data};
-use super::sequence::Call;
+use super::sequence::OracleCall;
 use paddock_chance::Chance;
 
 /// Digits that the server appends to the name of a sequential znode.
@@ -18,7 +18,7 @@ pub(super) fn multi_header(op: i32, done: bool) -> Body {
     Body { bytes, story }
 }
 
-pub(super) fn multi(chance: &mut Chance, paths: &Paths) -> Call {
+pub(super) fn multi(chance: &mut Chance, paths: &Paths) -> OracleCall {
     let mut operations: Vec<Body> = Vec::new();
     for _ in 0..chance.index(5) {
         let operation = sub_operation(chance, paths);
@@ -28,7 +28,7 @@ pub(super) fn multi(chance: &mut Chance, paths: &Paths) -> Call {
         }
     }
     let body = operations.into_iter().fold(Body::new(), Body::then);
-    Call::of("multi", OpCode::Multi, body.then(multi_header(-1, true)))
+    OracleCall::of("multi", OpCode::Multi, body.then(multi_header(-1, true)))
 }
 
 /// True if the first operation deletes what the second one may write, perhaps as a sequential znode.
@@ -52,9 +52,9 @@ fn op_and_path(operation: &Body) -> Option<(i32, &[u8])> {
 }
 
 /// A multi of one operation.
-pub(super) fn of_one(chance: &mut Chance, paths: &Paths) -> Call {
+pub(super) fn of_one(chance: &mut Chance, paths: &Paths) -> OracleCall {
     let body = sub_operation(chance, paths).then(multi_header(-1, true));
-    Call::of("multi", OpCode::Multi, body)
+    OracleCall::of("multi", OpCode::Multi, body)
 }
 
 fn sub_operation(chance: &mut Chance, paths: &Paths) -> Body {
@@ -84,7 +84,7 @@ fn sub_operation(chance: &mut Chance, paths: &Paths) -> Body {
     multi_header(op, false).then(fields)
 }
 
-pub(super) fn multi_read(chance: &mut Chance, paths: &Paths) -> Call {
+pub(super) fn multi_read(chance: &mut Chance, paths: &Paths) -> OracleCall {
     let mut body = Body::new();
     for _ in 0..chance.index(5) {
         let op = *chance.pick(&[4, 4, 8, 8]);
@@ -96,11 +96,11 @@ pub(super) fn multi_read(chance: &mut Chance, paths: &Paths) -> Call {
         };
         body = body.then(multi_header(op, false).then(fields));
     }
-    Call::of("multiRead", OpCode::MultiRead, body.then(multi_header(-1, true)))
+    OracleCall::of("multiRead", OpCode::MultiRead, body.then(multi_header(-1, true)))
 }
 
 /// Many children of one parent.
-pub(super) fn fan_out(chance: &mut Chance, paths: &Paths) -> Call {
+pub(super) fn fan_out(chance: &mut Chance, paths: &Paths) -> OracleCall {
     let parent = paths.good(chance);
     let mut body = Body::new();
     for number in 0..50 {
@@ -110,7 +110,7 @@ pub(super) fn fan_out(chance: &mut Chance, paths: &Paths) -> Call {
         let fields = acls::open(fields);
         body = body.then(multi_header(1, false).then(fields.int("flags", flags)));
     }
-    Call::of("multi", OpCode::Multi, body.then(multi_header(-1, true)))
+    OracleCall::of("multi", OpCode::Multi, body.then(multi_header(-1, true)))
 }
 
 #[cfg(test)]

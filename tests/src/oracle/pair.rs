@@ -15,7 +15,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use super::arguments::Multis;
 use super::identities::{Entrance, Identities};
 use super::judge::{Mismatch, compare, perform, shrink};
-use super::play::{Stage, Transcript, Zxids};
+use super::play::{OracleStage, Transcript, Zxids};
 use super::sequence::Sequence;
 use crate::etcd::EtcdCluster;
 use crate::server::{Server, ServerKind, free_port};
@@ -59,8 +59,8 @@ pub struct OnEtcd {
 #[derive(Debug)]
 pub struct Pair {
     other: Other,
-    left: Stage,
-    right: Stage,
+    left: OracleStage,
+    right: OracleStage,
     roots: u32,
     _servers: [Server; 2],
     _etcd: Option<EtcdCluster>,
@@ -120,8 +120,8 @@ impl Pair {
         let ((left, left_server), (right, right_server)) = (zookeeper, started);
         Pair {
             other,
-            left: Stage::new(left, zxids),
-            right: Stage::new(right, zxids),
+            left: OracleStage::new(left, zxids),
+            right: OracleStage::new(right, zxids),
             roots: 0,
             _servers: [left_server, right_server],
             _etcd: etcd,

@@ -6,9 +6,9 @@ use paddock_proto::{AclList, OpCode};
 use super::answer::Names;
 use super::connection::Incoming;
 use super::identities::Entrance;
-use super::line::{Line, REFUSED, request};
+use super::line::{AnswerLine, REFUSED, request};
 use super::order::by_order;
-use super::sequence::{Call, Connect, Sequence, Slot, Step, WantedSession};
+use super::sequence::{Connect, OracleCall, OracleStep, Sequence, Slot, WantedSession};
 use super::tree;
 
 /// Answers to each step, line by line; behind them the tree in the end.
@@ -16,10 +16,10 @@ pub type Transcript = Vec<Vec<String>>;
 
 /// A server that sequences are performed on, one at a time.
 #[derive(Debug)]
-pub struct Stage {
+pub struct OracleStage {
     entrance: Entrance,
     /// A session of our own that sets the stage.
-    control: Line,
+    control: AnswerLine,
     zxids: Zxids,
 }
 
@@ -32,12 +32,12 @@ pub enum Zxids {
     ByOrder,
 }
 
-impl Stage {
-    pub fn new(entrance: Entrance, zxids: Zxids) -> Stage {
+impl OracleStage {
+    pub fn new(entrance: Entrance, zxids: Zxids) -> OracleStage {
         let mut names = Names::default();
-        let (control, answer) = Line::connect(&entrance, &Connect::new_session(), &mut names, "");
+        let (control, answer) = AnswerLine::connect(&entrance, &Connect::new_session(), &mut names, "");
         assert!(names.sessions.len() == 1, "{} refuses a session: {answer:?}", entrance.address);
-        Stage { entrance, control: control.expect("a session has a connection"), zxids }
+        OracleStage { entrance, control: control.expect("a session has a connection"), zxids }
     }
 
     /// Performs `sequence` below `root`. All its sessions are closed in the end.
@@ -84,35 +84,35 @@ struct Player<'a> {
     entrance: Entrance,
     root: &'a str,
     names: Names,
-    lines: Vec<Option<Line>>,
+    lines: Vec<Option<AnswerLine>>,
 }
 
 impl Player<'_> {
-    fn perform(&mut self, step: &Step) -> Vec<String> {
+    fn perform(&mut self, step: &OracleStep) -> Vec<String> {
         let mut lines = Vec::new();
         let (slot, others_notice) = match step {
-            Step::Connect { slot, connect } => {
+            OracleStep::Connect { slot, connect } => {
                 self.end(*slot);
-                let (line, answer) = Line::connect(&self.entrance, connect, &mut self.names, self.root);
+                let (line, answer) = AnswerLine::connect(&self.entrance, connect, &mut self.names, self.root);
                 lines.push(format!("connection {slot}: {answer}"));
                 self.put(*slot, line);
                 (*slot, true)
             }
-            Step::Calls { slot, calls } => {
+            OracleStep::Calls { slot, calls } => {
                 let Player { root, names, lines, .. } = self;
                 let line = lines.get_mut(*slot).and_then(Option::as_mut);
                 let Some(line) = line else { return vec!["no connection".into()] };
                 let mut bytes = Vec::new();
                 calls.iter().for_each(|call| line.put_call(call, root, names, &mut bytes));
                 line.connection.write(&bytes);
-                (*slot, calls.iter().any(Call::may_change_something))
+                (*slot, calls.iter().any(OracleCall::may_change_something))
             }
-            Step::Frame { slot, bytes } => {
+            OracleStep::Frame { slot, bytes } => {
                 let Some(line) = self.line(*slot) else { return vec!["no connection".into()] };
                 line.connection.write(bytes);
                 (*slot, true)
             }
-            Step::Cut { slot } => {
+            OracleStep::Cut { slot } => {
                 self.end(*slot);
                 (*slot, true)
             }
@@ -163,11 +163,11 @@ impl Player<'_> {
         }
     }
 
-    fn line(&mut self, slot: Slot) -> Option<&mut Line> {
+    fn line(&mut self, slot: Slot) -> Option<&mut AnswerLine> {
         self.lines.get_mut(slot).and_then(Option::as_mut)
     }
 
-    fn put(&mut self, slot: Slot, line: Option<Line>) {
+    fn put(&mut self, slot: Slot, line: Option<AnswerLine>) {
         if self.lines.len() <= slot {
             self.lines.resize_with(slot + 1, || None);
         }
@@ -188,7 +188,7 @@ impl Player<'_> {
             let identity = self.names.identities[&self.names.sessions[number]];
             let session = WantedSession::Opened(number);
             let connect = Connect { session, identity, ..Connect::new_session() };
-            let (line, _) = Line::connect(&self.entrance, &connect, &mut self.names, "");
+            let (line, _) = AnswerLine::connect(&self.entrance, &connect, &mut self.names, "");
             if let Some(mut line) = line {
                 line.connection.write(&request(1, OpCode::CloseSession.code(), &[]));
                 while let Incoming::Frame(_) = line.connection.read() {}
@@ -197,8 +197,8 @@ impl Player<'_> {
     }
 }
 
-fn closes_a_session(step: &Step) -> bool {
-    let Step::Calls { calls, .. } = step else { return false };
+fn closes_a_session(step: &OracleStep) -> bool {
+    let OracleStep::Calls { calls, .. } = step else { return false };
     calls.iter().any(|call| call.op == OpCode::CloseSession.code())
 }
 

@@ -6,7 +6,7 @@ use super::acls;
 use super::arguments::Paths;
 use super::body::{Body, ROOT};
 use super::multis::multi_header;
-use super::sequence::{Call, Connect, Sequence, Step};
+use super::sequence::{Connect, OracleCall, OracleStep, Sequence};
 use paddock_chance::Chance;
 
 /// Limits, soft and hard.
@@ -22,7 +22,7 @@ const TEXTS: [&str; 8] = [
 ];
 
 /// Makes all quotas that there may be.
-pub(super) fn set_up(chance: &mut Chance, paths: &Paths) -> Vec<Call> {
+pub(super) fn set_up(chance: &mut Chance, paths: &Paths) -> Vec<OracleCall> {
     let mut calls = Vec::new();
     for path in &paths.quotas {
         let path = format!("/zookeeper/quota{path}");
@@ -34,10 +34,10 @@ pub(super) fn set_up(chance: &mut Chance, paths: &Paths) -> Vec<Call> {
     calls
 }
 
-fn create(path: &str, text: &str) -> Call {
+fn create(path: &str, text: &str) -> OracleCall {
     let body = Body::new().string(Some(path)).buffer(Some(text.as_bytes()));
     let body = acls::open(body);
-    Call::of("create", OpCode::Create, body.int("flags", 0))
+    OracleCall::of("create", OpCode::Create, body.int("flags", 0))
 }
 
 /// A sequence whose last create is above a hard limit.
@@ -50,8 +50,8 @@ pub fn above_a_limit() -> Sequence {
         create(&format!("{ROOT}/a"), ""),
         create(&format!("{ROOT}/b"), ""),
     ];
-    let connect = Step::Connect { slot: 0, connect: Connect::new_session() };
-    let calls = calls.into_iter().map(|call| Step::Calls { slot: 0, calls: vec![call] });
+    let connect = OracleStep::Connect { slot: 0, connect: Connect::new_session() };
+    let calls = calls.into_iter().map(|call| OracleStep::Calls { slot: 0, calls: vec![call] });
     Sequence { whole_tree: false, steps: std::iter::once(connect).chain(calls).collect() }
 }
 
@@ -63,30 +63,31 @@ pub fn multi_above_a_limit() -> Sequence {
         let fields = Body::new().string(Some(&format!("{ROOT}/{name}"))).buffer(Some(b""));
         body.then(multi_header(OpCode::Create.code(), false)).then(acls::open(fields).int("flags", 0))
     });
-    let call = Call::of("multi", OpCode::Multi, both.then(multi_header(-1, true)));
-    sequence.steps.push(Step::Calls { slot: 0, calls: vec![call] });
+    let call = OracleCall::of("multi", OpCode::Multi, both.then(multi_header(-1, true)));
+    sequence.steps.push(OracleStep::Calls { slot: 0, calls: vec![call] });
     sequence
 }
 
 /// Makes, changes, reads and removes the znodes that carry a quota. Their text is always good: ZooKeeper's process ends
 /// when it meets another one. For the same reason they stand nowhere but below `/zookeeper/quota/<path>`.
-pub(super) fn quota(chance: &mut Chance, paths: &Paths) -> Call {
+pub(super) fn quota(chance: &mut Chance, paths: &Paths) -> OracleCall {
     let path = format!("/zookeeper/quota{}", chance.pick(&paths.quotas));
     let limits = format!("{path}/zookeeper_limits");
     let stats = format!("{path}/zookeeper_stats");
     let either = chance.pick(&[&limits, &stats]).to_string();
     let text = *chance.pick(&TEXTS);
-    let read =
-        |path: &str| Call::of("getData", OpCode::GetData, Body::new().string(Some(path)).flag("watch", true));
+    let read = |path: &str| {
+        OracleCall::of("getData", OpCode::GetData, Body::new().string(Some(path)).flag("watch", true))
+    };
     match chance.index(10) {
         0 | 1 => create(&path, ""),
         2 | 3 => create(&limits, text),
         4 | 5 => create(&stats, text),
         6 => {
             let body = Body::new().string(Some(&either)).buffer(Some(text.as_bytes())).int("version", -1);
-            Call::of("setData", OpCode::SetData, body)
+            OracleCall::of("setData", OpCode::SetData, body)
         }
-        7 => Call::of("delete", OpCode::Delete, Body::new().string(Some(&either)).int("version", -1)),
+        7 => OracleCall::of("delete", OpCode::Delete, Body::new().string(Some(&either)).int("version", -1)),
         _ => read(&stats),
     }
 }

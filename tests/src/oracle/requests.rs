@@ -6,7 +6,7 @@ use super::acls::{self, acl, auth};
 use super::arguments::{Paths, data, version};
 use super::body::Body;
 use super::multis::{multi, multi_read};
-use super::sequence::Call;
+use super::sequence::OracleCall;
 use paddock_chance::Chance;
 
 #[derive(Clone, Copy)]
@@ -69,7 +69,7 @@ const KINDS: &[(u64, RequestKind)] = &[
 ];
 
 /// Any request a client may send.
-pub(super) fn any(chance: &mut Chance, paths: &Paths) -> Call {
+pub(super) fn any(chance: &mut Chance, paths: &Paths) -> OracleCall {
     let path = |chance: &mut Chance| Body::new().string(paths.any(chance).as_deref());
     let watched = |chance: &mut Chance| path(chance).flag("watch", chance.percent(50));
     let mut call = match chance.weighted(KINDS) {
@@ -78,51 +78,57 @@ pub(super) fn any(chance: &mut Chance, paths: &Paths) -> Call {
         RequestKind::CreateContainer => create(chance, paths, "createContainer", OpCode::CreateContainer),
         RequestKind::CreateTtl => create_ttl(chance, paths),
         RequestKind::Delete => {
-            Call::of("delete", OpCode::Delete, path(chance).int("version", version(chance)))
+            OracleCall::of("delete", OpCode::Delete, path(chance).int("version", version(chance)))
         }
-        RequestKind::SetData => Call::of("setData", OpCode::SetData, set_data(chance, paths)),
+        RequestKind::SetData => OracleCall::of("setData", OpCode::SetData, set_data(chance, paths)),
         RequestKind::SetAcl => {
             let path = path(chance);
             let body = if chance.percent(2) { acls::null(path) } else { acl(chance, path, paths) };
             let body = body.int("version", version(chance));
-            Call::of("setACL", OpCode::SetAcl, body)
+            OracleCall::of("setACL", OpCode::SetAcl, body)
         }
-        RequestKind::Exists => Call::of("exists", OpCode::Exists, watched(chance)),
-        RequestKind::GetData => Call::of("getData", OpCode::GetData, watched(chance)),
-        RequestKind::GetAcl => Call::of("getACL", OpCode::GetAcl, path(chance)),
-        RequestKind::GetChildren => Call::of("getChildren", OpCode::GetChildren, watched(chance)),
-        RequestKind::GetChildren2 => Call::of("getChildren2", OpCode::GetChildren2, watched(chance)),
-        RequestKind::Sync => Call::of("sync", OpCode::Sync, path(chance)),
-        RequestKind::Ping => Call { xid: Some(-2), ..Call::of("ping", OpCode::Ping, Body::new()) },
+        RequestKind::Exists => OracleCall::of("exists", OpCode::Exists, watched(chance)),
+        RequestKind::GetData => OracleCall::of("getData", OpCode::GetData, watched(chance)),
+        RequestKind::GetAcl => OracleCall::of("getACL", OpCode::GetAcl, path(chance)),
+        RequestKind::GetChildren => OracleCall::of("getChildren", OpCode::GetChildren, watched(chance)),
+        RequestKind::GetChildren2 => OracleCall::of("getChildren2", OpCode::GetChildren2, watched(chance)),
+        RequestKind::Sync => OracleCall::of("sync", OpCode::Sync, path(chance)),
+        RequestKind::Ping => {
+            OracleCall { xid: Some(-2), ..OracleCall::of("ping", OpCode::Ping, Body::new()) }
+        }
         RequestKind::Multi => multi(chance, paths),
         RequestKind::MultiRead => multi_read(chance, paths),
         RequestKind::Auth => auth(chance),
         RequestKind::SetWatches => set_watches(chance, paths),
         RequestKind::AddWatch => {
             let mode = chance.weighted(&[(8, 0), (8, 1), (1, 2), (1, -1)]);
-            Call::of("addWatch", OpCode::AddWatch, path(chance).int("mode", mode))
+            OracleCall::of("addWatch", OpCode::AddWatch, path(chance).int("mode", mode))
         }
-        RequestKind::CheckWatches => Call::of("checkWatches", OpCode::CheckWatches, watcher(chance, path)),
-        RequestKind::RemoveWatches => Call::of("removeWatches", OpCode::RemoveWatches, watcher(chance, path)),
+        RequestKind::CheckWatches => {
+            OracleCall::of("checkWatches", OpCode::CheckWatches, watcher(chance, path))
+        }
+        RequestKind::RemoveWatches => {
+            OracleCall::of("removeWatches", OpCode::RemoveWatches, watcher(chance, path))
+        }
         RequestKind::GetEphemerals => {
             let body = match chance.index(4) {
                 0 => Body::new().string(*chance.pick(&[None, Some(""), Some(" "), Some("/"), Some(" / ")])),
                 _ => path(chance),
             };
-            Call::of("getEphemerals", OpCode::GetEphemerals, body)
+            OracleCall::of("getEphemerals", OpCode::GetEphemerals, body)
         }
         RequestKind::GetAllChildrenNumber => {
             let path = Body::new().string(paths.to_count_below(chance).as_deref());
-            Call::of("getAllChildrenNumber", OpCode::GetAllChildrenNumber, path)
+            OracleCall::of("getAllChildrenNumber", OpCode::GetAllChildrenNumber, path)
         }
-        RequestKind::WhoAmI => Call::of("whoAmI", OpCode::WhoAmI, Body::new()),
+        RequestKind::WhoAmI => OracleCall::of("whoAmI", OpCode::WhoAmI, Body::new()),
         RequestKind::CloseSession => close_session(),
         RequestKind::Unknown if chance.percent(50) => {
-            Call::of("check", OpCode::Check, path(chance).int("version", version(chance))).ending()
+            OracleCall::of("check", OpCode::Check, path(chance).int("version", version(chance))).ending()
         }
         RequestKind::Unknown => {
             let op = *chance.pick(&[0, 10, 23, 99, 108, 508, -1, -12, i32::MIN]);
-            Call::new("unknown", op, path(chance)).ending()
+            OracleCall::new("unknown", op, path(chance)).ending()
         }
     };
     if call.xid.is_none() && chance.percent(2) {
@@ -131,33 +137,33 @@ pub(super) fn any(chance: &mut Chance, paths: &Paths) -> Call {
     call
 }
 
-pub(super) fn close_session() -> Call {
-    Call::of("closeSession", OpCode::CloseSession, Body::new()).ending()
+pub(super) fn close_session() -> OracleCall {
+    OracleCall::of("closeSession", OpCode::CloseSession, Body::new()).ending()
 }
 
 /// True if what ZooKeeper does around this in one write depends on how far its threads have come: an unknown operation
 /// and a refused auth end the connection while earlier requests are under way; an accepted auth lets the events of
 /// earlier requests through; a setACL, and a create whose operation and flags do not match, look different to later
 /// requests before and after they are applied. And Paddock answers a ping at once, whatever is under way.
-pub(super) fn depends_on_timing(call: &Call) -> bool {
+pub(super) fn depends_on_timing(call: &OracleCall) -> bool {
     let op = OpCode::from_code(call.op);
     call.ends_connection
         || matches!(op, Some(OpCode::Auth | OpCode::Ping | OpCode::SetAcl | OpCode::CreateContainer))
 }
 
-fn create(chance: &mut Chance, paths: &Paths, name: &'static str, op: OpCode) -> Call {
+fn create(chance: &mut Chance, paths: &Paths, name: &'static str, op: OpCode) -> OracleCall {
     let common = if op == OpCode::CreateContainer { 4 } else { 0 };
     let flags =
         chance.weighted(&[(20, common), (6, 1), (4, 2), (3, 3), (2, 4), (1, 5), (1, 6), (1, 7), (1, -1)]);
-    Call::of(name, op, create_body(chance, paths, flags))
+    OracleCall::of(name, op, create_body(chance, paths, flags))
 }
 
 /// A create that usually succeeds.
-pub(super) fn plant(chance: &mut Chance, paths: &Paths, path: &str) -> Call {
+pub(super) fn plant(chance: &mut Chance, paths: &Paths, path: &str) -> OracleCall {
     let flags = chance.weighted(&[(6, 0), (1, 1), (1, 4)]);
     let body = Body::new().string(Some(path)).buffer(data(chance).as_deref());
     let op = if flags == 4 { OpCode::CreateContainer } else { OpCode::Create };
-    Call::of("create", op, acl(chance, body, paths).int("flags", flags))
+    OracleCall::of("create", op, acl(chance, body, paths).int("flags", flags))
 }
 
 pub(super) fn create_body(chance: &mut Chance, paths: &Paths, flags: i32) -> Body {
@@ -167,7 +173,7 @@ pub(super) fn create_body(chance: &mut Chance, paths: &Paths, flags: i32) -> Bod
 }
 
 /// No negative TTL for modes without one: it ends ZooKeeper's process.
-fn create_ttl(chance: &mut Chance, paths: &Paths) -> Call {
+fn create_ttl(chance: &mut Chance, paths: &Paths) -> OracleCall {
     const HOUR_MS: i64 = 3_600_000;
     const MAX: i64 = 0xff_ffff_ffff;
     let flags = chance.weighted(&[(12, 5), (6, 6), (1, 0), (1, 1), (1, 4), (1, 7)]);
@@ -178,7 +184,7 @@ fn create_ttl(chance: &mut Chance, paths: &Paths) -> Call {
         }
         _ => *chance.pick(&[0, HOUR_MS]),
     };
-    Call::of("createTTL", OpCode::CreateTtl, create_body(chance, paths, flags).long("ttl", ttl))
+    OracleCall::of("createTTL", OpCode::CreateTtl, create_body(chance, paths, flags).long("ttl", ttl))
 }
 
 pub(super) fn set_data(chance: &mut Chance, paths: &Paths) -> Body {
@@ -191,7 +197,7 @@ fn watcher(chance: &mut Chance, path: impl Fn(&mut Chance) -> Body) -> Body {
     path(chance).int("type", kind)
 }
 
-pub(super) fn set_watches(chance: &mut Chance, paths: &Paths) -> Call {
+pub(super) fn set_watches(chance: &mut Chance, paths: &Paths) -> OracleCall {
     let relative_zxid = *chance.pick(&[0, 0, 1, 5, 20, 1000, -1]);
     let second = chance.percent(40);
     let mut body = Body::new().long("zxid", relative_zxid);
@@ -208,7 +214,7 @@ pub(super) fn set_watches(chance: &mut Chance, paths: &Paths) -> Call {
     }
     let (name, op) =
         if second { ("setWatches2", OpCode::SetWatches2) } else { ("setWatches", OpCode::SetWatches) };
-    Call { xid: Some(-8), relative_zxid: true, ..Call::of(name, op, body) }
+    OracleCall { xid: Some(-8), relative_zxid: true, ..OracleCall::of(name, op, body) }
 }
 
 #[cfg(test)]

@@ -5,11 +5,11 @@ use std::fmt;
 use paddock_proto::OpCode;
 
 use super::body::{Body, ROOT};
-use super::identities::Identity;
+use super::identities::OracleIdentity;
 
 /// One request.
 #[derive(Clone, Debug)]
-pub struct Call {
+pub struct OracleCall {
     pub name: &'static str,
     /// As in the header: it may be nonsense.
     pub op: i32,
@@ -23,18 +23,18 @@ pub struct Call {
     pub ends_connection: bool,
 }
 
-impl Call {
-    pub fn new(name: &'static str, op: i32, body: Body) -> Call {
-        Call { name, op, xid: None, body, relative_zxid: false, ends_connection: false }
+impl OracleCall {
+    pub fn new(name: &'static str, op: i32, body: Body) -> OracleCall {
+        OracleCall { name, op, xid: None, body, relative_zxid: false, ends_connection: false }
     }
 
-    pub fn of(name: &'static str, op: OpCode, body: Body) -> Call {
-        Call::new(name, op.code(), body)
+    pub fn of(name: &'static str, op: OpCode, body: Body) -> OracleCall {
+        OracleCall::new(name, op.code(), body)
     }
 
     /// This call, known to end the connection.
-    pub fn ending(self) -> Call {
-        Call { ends_connection: true, ..self }
+    pub fn ending(self) -> OracleCall {
+        OracleCall { ends_connection: true, ..self }
     }
 
     /// True if other connections can notice it.
@@ -47,11 +47,11 @@ impl Call {
 pub type Slot = usize;
 
 #[derive(Clone, Debug)]
-pub enum Step {
+pub enum OracleStep {
     /// A new connection takes the slot; one that is there is cut.
     Connect { slot: Slot, connect: Connect },
     /// Requests in one write. With more than one, the order of the answers counts too.
-    Calls { slot: Slot, calls: Vec<Call> },
+    Calls { slot: Slot, calls: Vec<OracleCall> },
     /// A frame that is not even a request.
     Frame { slot: Slot, bytes: Vec<u8> },
     /// The client is gone without a word.
@@ -63,14 +63,14 @@ pub enum Step {
 pub struct Connect {
     pub session: WantedSession,
     pub password: Shown,
-    pub last_zxid: Seen,
+    pub last_zxid: SeenZxid,
     pub timeout_ms: i32,
     /// `None`: a client older than the flag.
     pub read_only: Option<bool>,
     pub protocol_version: i32,
     /// Proved before anything else is asked.
-    pub identity: Identity,
-    pub then: Vec<Call>,
+    pub identity: OracleIdentity,
+    pub then: Vec<OracleCall>,
 }
 
 impl Connect {
@@ -79,11 +79,11 @@ impl Connect {
         Connect {
             session: WantedSession::New,
             password: Shown::Right,
-            last_zxid: Seen::Nothing,
+            last_zxid: SeenZxid::Nothing,
             timeout_ms: 30_000,
             read_only: Some(false),
             protocol_version: 0,
-            identity: Identity::Nobody,
+            identity: OracleIdentity::Nobody,
             then: Vec::new(),
         }
     }
@@ -107,7 +107,7 @@ pub enum Shown {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Seen {
+pub enum SeenZxid {
     Nothing,
     /// The newest there is.
     Newest,
@@ -120,49 +120,51 @@ pub struct Sequence {
     /// Below `ROOT`, on servers that others use too; or the whole tree of fresh servers, whose zxids must then be the
     /// same number for number.
     pub whole_tree: bool,
-    pub steps: Vec<Step>,
+    pub steps: Vec<OracleStep>,
 }
 
-impl Step {
+impl OracleStep {
     /// True if ZooKeeper closes the connection after this.
     pub fn ends_connection(&self) -> bool {
         match self {
-            Step::Calls { calls, .. } => calls.iter().any(|call| call.ends_connection),
-            Step::Frame { .. } => true,
-            Step::Connect { .. } | Step::Cut { .. } => false,
+            OracleStep::Calls { calls, .. } => calls.iter().any(|call| call.ends_connection),
+            OracleStep::Frame { .. } => true,
+            OracleStep::Connect { .. } | OracleStep::Cut { .. } => false,
         }
     }
 }
 
-impl fmt::Display for Step {
+impl fmt::Display for OracleStep {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Step::Connect { slot, connect } => {
+            OracleStep::Connect { slot, connect } => {
                 write!(f, "connection {slot}: connect {:?}", connect.session)?;
                 if connect.session != WantedSession::New || connect.password != Shown::Right {
                     write!(f, " password={:?}", connect.password)?;
                 }
                 write!(f, " last_zxid={:?} timeout_ms={}", connect.last_zxid, connect.timeout_ms)?;
                 write!(f, " read_only={:?} version={}", connect.read_only, connect.protocol_version)?;
-                if connect.identity != Identity::Nobody {
+                if connect.identity != OracleIdentity::Nobody {
                     write!(f, " identity={:?}", connect.identity)?;
                 }
                 connect.then.iter().try_for_each(|call| write!(f, "\n      then {call}"))
             }
-            Step::Calls { slot, calls } => {
+            OracleStep::Calls { slot, calls } => {
                 write!(f, "connection {slot}:")?;
                 match calls.as_slice() {
                     [call] => write!(f, " {call}"),
                     calls => calls.iter().try_for_each(|call| write!(f, "\n      {call}")),
                 }
             }
-            Step::Frame { slot, bytes } => write!(f, "connection {slot}: frame \"{}\"", bytes.escape_ascii()),
-            Step::Cut { slot } => write!(f, "connection {slot}: cut"),
+            OracleStep::Frame { slot, bytes } => {
+                write!(f, "connection {slot}: frame \"{}\"", bytes.escape_ascii())
+            }
+            OracleStep::Cut { slot } => write!(f, "connection {slot}: cut"),
         }
     }
 }
 
-impl fmt::Display for Call {
+impl fmt::Display for OracleCall {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}({}) {}", self.name, self.op, self.body.story.replace(ROOT, "~"))?;
         self.xid.map_or(Ok(()), |xid| write!(f, " xid={xid}"))

@@ -8,7 +8,7 @@ use std::process::Command;
 use std::time::Instant;
 
 use super::round::{Ended, Played};
-use super::{Options, Outcome};
+use super::{Options, TortureOutcome};
 
 #[derive(Debug)]
 pub(super) struct Account {
@@ -95,11 +95,11 @@ impl Account {
         self.is_interrupted = true;
     }
 
-    pub(super) fn outcome(&self) -> Outcome {
+    pub(super) fn outcome(&self) -> TortureOutcome {
         match (self.violations.is_empty(), self.is_interrupted) {
-            (false, _) => Outcome::Violated,
-            (true, true) => Outcome::Interrupted,
-            (true, false) => Outcome::Good,
+            (false, _) => TortureOutcome::Violated,
+            (true, true) => TortureOutcome::Interrupted,
+            (true, false) => TortureOutcome::Good,
         }
     }
 

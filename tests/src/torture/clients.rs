@@ -11,12 +11,12 @@ use crate::teller::{Listener, Teller};
 
 #[derive(Debug)]
 pub(super) struct Clients {
-    teller: Teller<Told>,
+    teller: Teller<ClientAccount>,
 }
 
 /// Answers and complaints of the clients of one library.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Told {
+pub(super) struct ClientAccount {
     is_ready: bool,
     /// For Porcupine.
     pub(super) lines: Vec<String>,
@@ -44,7 +44,7 @@ impl Clients {
         let mut command = library.command(Program::Recorder);
         command.arg(seed.to_string()).arg(first.to_string()).args(hosts).stderr(errors);
         command.args(locks.iter().map(|member| format!("lock@{member}")));
-        let told = Told { first, answers: vec![0; hosts.len()], ..Told::default() };
+        let told = ClientAccount { first, answers: vec![0; hosts.len()], ..ClientAccount::default() };
         Clients { teller: Teller::start(format!("the clients of {library:?}"), &mut command, told) }
     }
 
@@ -68,12 +68,12 @@ impl Clients {
         self.teller.stop();
     }
 
-    pub(super) fn told(&self) -> Told {
-        self.teller.look(Told::clone)
+    pub(super) fn told(&self) -> ClientAccount {
+        self.teller.look(ClientAccount::clone)
     }
 }
 
-impl Listener for Told {
+impl Listener for ClientAccount {
     fn take(&mut self, line: &str) {
         if line.starts_with('{') {
             return self.take_request(line);
@@ -89,7 +89,7 @@ impl Listener for Told {
     }
 }
 
-impl Told {
+impl ClientAccount {
     fn take_request(&mut self, line: &str) {
         let request: Value = serde_json::from_str(line).expect("a client writes JSON");
         let client = request["client"].as_u64().expect("a request has a client");
