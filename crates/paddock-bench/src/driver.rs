@@ -12,4 +12,4 @@ mod timer;
 mod wire;
 
 pub(crate) use handshake::probe;
-pub(crate) use reactor::{Command, Driver, News, Share};
+pub(crate) use reactor::{Driver, News, ReactorCommand, Share};

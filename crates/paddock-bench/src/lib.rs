@@ -20,12 +20,12 @@ mod tally;
 mod until;
 pub mod workload;
 
-pub use access::{Access, Identity};
+pub use access::{Access, ShownIdentity};
 pub use error::{BenchError, causes};
 pub use paddock_client::{Login, Tls, TlsFiles};
 pub use paddock_proto::Extensions;
 pub use plan::{RunPlan, SampleSource};
-pub use progress::{Progress, Silence, Tick};
+pub use progress::{RunProgress, Silence, Tick};
 pub use report::Pace;
 pub use run::run;
 pub use until::Until;

@@ -4,8 +4,8 @@ use std::collections::VecDeque;
 
 use paddock_client::{Client, ClientOptions, CreateMode, Error, ErrorCode, Pending};
 
-use crate::workload::{Workload, Znode};
-use crate::{BenchError, Identity, RunPlan};
+use crate::workload::{PreparedZnode, Workload};
+use crate::{BenchError, RunPlan, ShownIdentity};
 
 /// More than this are not on their way at once.
 const IN_FLIGHT: usize = 2000;
@@ -35,7 +35,7 @@ fn on_a_client(
         ..ClientOptions::default()
     };
     with_client(&plan.hosts, options, async |client| {
-        for Identity { scheme, auth } in &plan.access.identities {
+        for ShownIdentity { scheme, auth } in &plan.access.identities {
             client.add_auth(scheme, auth.as_bytes()).await?;
         }
         work(client).await
@@ -60,7 +60,7 @@ pub(crate) fn with_client<T>(
     done.map_err(|source| BenchError::Client { hosts, source })
 }
 
-async fn create_all(client: &Client, znodes: impl Iterator<Item = Znode>) -> Result<(), Error> {
+async fn create_all(client: &Client, znodes: impl Iterator<Item = PreparedZnode>) -> Result<(), Error> {
     let requests = znodes.map(|znode| client.create(&znode.path, &znode.data, CreateMode::Persistent));
     all(requests, |_| Ok(())).await
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 /// Hears how a run gets on; a program shows it as it likes.
-pub trait Progress {
+pub trait RunProgress {
     /// Something that is not the measurement itself begins.
     fn stage(&mut self, what: &str);
     /// A second of the measurement is over.
@@ -28,7 +28,7 @@ pub struct Tick {
 #[derive(Debug)]
 pub struct Silence;
 
-impl Progress for Silence {
+impl RunProgress for Silence {
     fn stage(&mut self, _: &str) {}
     fn tick(&mut self, _: &Tick) {}
 }

@@ -9,9 +9,9 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender};
 use paddock_proto::validate_path;
 
-use crate::driver::{Command, Driver, News, Share, probe};
+use crate::driver::{Driver, News, ReactorCommand, Share, probe};
 use crate::measure::{Slice, summary};
-use crate::progress::{Progress, Tick};
+use crate::progress::{RunProgress, Tick};
 use crate::report::{Ended, Pace, RunReport, ServerUse};
 use crate::sample::Sampler;
 use crate::tally::Tally;
@@ -22,7 +22,7 @@ const LOOK_UP: Duration = Duration::from_millis(100);
 
 /// Does what the plan says. An error means that nothing was measured; a run that broke off in the middle is a report
 /// whose `ended` says why.
-pub fn run(plan: &RunPlan, progress: &mut dyn Progress) -> Result<RunReport, BenchError> {
+pub fn run(plan: &RunPlan, progress: &mut dyn RunProgress) -> Result<RunReport, BenchError> {
     check(plan)?;
     progress.stage(&format!("connecting to {}", plan.hosts.join(", ")));
     let addresses = probe_all(plan)?;
@@ -83,7 +83,7 @@ struct Run<'a> {
     addresses: Vec<SocketAddr>,
     drivers: Vec<Driver>,
     news: Receiver<(usize, News)>,
-    progress: &'a mut dyn Progress,
+    progress: &'a mut dyn RunProgress,
     names: Vec<String>,
     ended: Ended,
     client_cpu: Duration,
@@ -93,7 +93,7 @@ impl<'a> Run<'a> {
     fn new(
         plan: &'a RunPlan,
         addresses: Vec<SocketAddr>,
-        progress: &'a mut dyn Progress,
+        progress: &'a mut dyn RunProgress,
     ) -> Result<Run<'a>, BenchError> {
         let (tell, news) = crossbeam_channel::unbounded();
         let names = plan.workload.operations();
@@ -155,7 +155,7 @@ impl<'a> Run<'a> {
         let requests = self.plan.until.requests.filter(|_| tally.is_some());
         for (number, driver) in self.drivers.iter().enumerate() {
             let requests = requests.map_or(u64::MAX, |all| part(all, number, self.drivers.len()));
-            driver.tell(Command::Play { phase, start, end: time.map(|time| start + time), requests });
+            driver.tell(ReactorCommand::Play { phase, start, end: time.map(|time| start + time), requests });
         }
         let mut playing = self.drivers.len();
         let mut last = start;
@@ -199,7 +199,7 @@ impl<'a> Run<'a> {
         if self.ended == Ended::Complete || matches!(ended, Ended::ServerLost(_)) {
             self.ended = ended;
         }
-        self.drivers.iter().for_each(|driver| driver.tell(Command::Stop));
+        self.drivers.iter().for_each(|driver| driver.tell(ReactorCommand::Stop));
     }
 
     fn next_news(&mut self) -> Option<News> {

@@ -39,7 +39,7 @@ mod table;
 mod template;
 
 pub use cell::{Cell, End, Measurement};
-pub use conduct::{Conclusion, SuiteStep, Watcher, run};
+pub use conduct::{Conclusion, SuiteStep, SuiteWatcher, run};
 pub use definition::{ServerTemplate, Suite, WorkloadFile};
 pub use figure_names::FigureValue;
 pub use holding::{Grown, Growth, Idle, SnapshotPlan};
@@ -49,7 +49,7 @@ pub use page::page;
 pub use process::kill_servers;
 pub use results::StepOutcome;
 pub use statistics::Statistics;
-pub use summary::{Failure, Figure, Group, Summary};
+pub use summary::{FailedCell, Figure, Group, Summary};
 pub use table::markdown;
 
 #[cfg(test)]

@@ -31,7 +31,7 @@ pub struct Operation(pub usize);
 
 /// A znode that must be there before the first request.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Znode {
+pub struct PreparedZnode {
     pub path: String,
     pub data: Vec<u8>,
 }
@@ -43,7 +43,7 @@ pub trait Workload: Debug + Send + Sync {
     fn operations(&self) -> Vec<String>;
 
     /// Znodes to create before the run, parents first.
-    fn setup(&self) -> Box<dyn Iterator<Item = Znode> + '_>;
+    fn setup(&self) -> Box<dyn Iterator<Item = PreparedZnode> + '_>;
 
     /// The roots of all that the workload creates; they are removed before setup and after the run.
     fn roots(&self) -> Vec<String>;
@@ -67,7 +67,7 @@ pub trait Lane: Send {
     fn begin(&mut self, _phase: usize) {}
 
     /// Writes the next request, if there is one.
-    fn next(&mut self, request: &mut Request<'_>) -> Next;
+    fn next(&mut self, request: &mut WorkloadRequest<'_>) -> NextRequest;
 
     /// An answer has come.
     fn answered(&mut self, answer: &ServerReply<'_>) -> ReplyVerdict {
@@ -82,7 +82,7 @@ pub trait Lane: Send {
 
 /// The next step of a lane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Next {
+pub enum NextRequest {
     /// The request that it has just written.
     Send(Operation),
     /// Nothing until an answer or an event has come for this session.
@@ -99,7 +99,7 @@ pub enum Next {
 
 /// Room for the next request of a lane: one, or none.
 #[derive(Debug)]
-pub struct Request<'a> {
+pub struct WorkloadRequest<'a> {
     out: &'a mut Vec<u8>,
     xid: Xid,
     /// Time at which the driver asked.
@@ -107,9 +107,9 @@ pub struct Request<'a> {
     pub(crate) op: Option<OpCode>,
 }
 
-impl<'a> Request<'a> {
-    pub(crate) fn new(out: &'a mut Vec<u8>, xid: Xid, now: Instant) -> Request<'a> {
-        Request { out, xid, now, op: None }
+impl<'a> WorkloadRequest<'a> {
+    pub(crate) fn new(out: &'a mut Vec<u8>, xid: Xid, now: Instant) -> WorkloadRequest<'a> {
+        WorkloadRequest { out, xid, now, op: None }
     }
 
     /// Any operation; `body` appends its fields.

@@ -4,7 +4,7 @@ use std::io::{self, Read};
 use std::path::PathBuf;
 use std::{env, fs};
 
-use paddock_bench::Identity;
+use paddock_bench::ShownIdentity;
 
 /// Begins the name of a file, and that of a variable of the environment.
 const FILE: &str = "@";
@@ -20,7 +20,7 @@ const IDENTITY_BYTES_MAX: u64 = 64 << 10;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum IdentitySource {
     /// The identity itself.
-    Literal(Identity),
+    Literal(ShownIdentity),
     File(PathBuf),
     StandardInput,
     Variable(String),
@@ -53,16 +53,16 @@ pub(crate) fn parse_identity(text: &str) -> Result<IdentitySource, String> {
     }
 }
 
-fn identity(text: &str) -> Option<Identity> {
+fn identity(text: &str) -> Option<ShownIdentity> {
     let (scheme, auth) = text.split_once(':')?;
-    (!scheme.is_empty()).then(|| Identity { scheme: scheme.to_owned(), auth: auth.to_owned() })
+    (!scheme.is_empty()).then(|| ShownIdentity { scheme: scheme.to_owned(), auth: auth.to_owned() })
 }
 
 /// Reads identities, and warns on standard error of secrets that the option was given as they are.
 pub(crate) fn read_identities(
     option: &str,
     sources: &[IdentitySource],
-) -> Result<Vec<Identity>, IdentityError> {
+) -> Result<Vec<ShownIdentity>, IdentityError> {
     if sources.iter().any(IdentitySource::shows_secret) {
         eprintln!("{}", warning(option));
     }
@@ -84,7 +84,7 @@ impl IdentitySource {
         }
     }
 
-    fn read(&self) -> Result<Identity, IdentityError> {
+    fn read(&self) -> Result<ShownIdentity, IdentityError> {
         let (place, text) = match self {
             IdentitySource::Literal(identity) => return Ok(identity.clone()),
             IdentitySource::File(file) => {
@@ -127,7 +127,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let file = directory.path().join("identity");
         let source = parse_identity(&format!("@{}", file.display())).unwrap();
-        let expected = Identity { scheme: "digest".to_owned(), auth: "ann:se:cret ".to_owned() };
+        let expected = ShownIdentity { scheme: "digest".to_owned(), auth: "ann:se:cret ".to_owned() };
         for text in ["digest:ann:se:cret ", "digest:ann:se:cret \n", "digest:ann:se:cret \r\n"] {
             fs::write(&file, text).unwrap();
             assert_eq!(source.read().unwrap(), expected, "{text:?}");
@@ -151,7 +151,7 @@ mod tests {
     #[test]
     fn a_secret_on_the_command_line_is_used_and_warned_of() {
         let literal = parse_identity("digest:ann:secret").unwrap();
-        let expected = Identity { scheme: "digest".to_owned(), auth: "ann:secret".to_owned() };
+        let expected = ShownIdentity { scheme: "digest".to_owned(), auth: "ann:secret".to_owned() };
         assert_eq!(literal.read().unwrap(), expected);
         assert!(literal.shows_secret());
         assert!(!parse_identity("ip:127.0.0.1").unwrap().shows_secret());

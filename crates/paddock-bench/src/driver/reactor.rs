@@ -57,7 +57,7 @@ pub(crate) struct Share {
 }
 
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Command {
+pub(crate) enum ReactorCommand {
     /// Play a phase until its time or its share of requests is over.
     Play { phase: usize, start: Instant, end: Option<Instant>, requests: u64 },
     /// Send nothing more in this phase.
@@ -83,7 +83,7 @@ pub(crate) enum News {
 
 /// The handle of a thread.
 pub(crate) struct Driver {
-    commands: Sender<Command>,
+    commands: Sender<ReactorCommand>,
     waker: Waker,
     thread: Option<JoinHandle<()>>,
 }
@@ -102,7 +102,7 @@ impl Driver {
         Ok(Driver { commands, waker, thread: Some(thread) })
     }
 
-    pub(crate) fn tell(&self, command: Command) {
+    pub(crate) fn tell(&self, command: ReactorCommand) {
         // A thread that is gone has said why.
         let _ = self.commands.send(command);
         let _ = self.waker.wake();
@@ -111,7 +111,7 @@ impl Driver {
 
 impl Drop for Driver {
     fn drop(&mut self) {
-        self.tell(Command::Quit);
+        self.tell(ReactorCommand::Quit);
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }
@@ -136,7 +136,7 @@ struct Reactor {
     share: Share,
     poll: Poll,
     timer: Timer,
-    orders: Receiver<Command>,
+    orders: Receiver<ReactorCommand>,
     news: Sender<(usize, News)>,
     sessions: Vec<DriverSession>,
     round: Round,
@@ -170,7 +170,7 @@ impl Reactor {
         mut share: Share,
         poll: Poll,
         timer: Timer,
-        orders: Receiver<Command>,
+        orders: Receiver<ReactorCommand>,
         news: Sender<(usize, News)>,
     ) -> Reactor {
         let now = Instant::now();
@@ -254,9 +254,11 @@ impl Reactor {
     fn take_orders(&mut self) {
         loop {
             match self.orders.try_recv() {
-                Ok(Command::Play { phase, start, end, requests }) => self.begin(phase, start, end, requests),
-                Ok(Command::Stop) => self.round.budget = 0,
-                Ok(Command::Quit) | Err(TryRecvError::Disconnected) => return self.has_ended = true,
+                Ok(ReactorCommand::Play { phase, start, end, requests }) => {
+                    self.begin(phase, start, end, requests)
+                }
+                Ok(ReactorCommand::Stop) => self.round.budget = 0,
+                Ok(ReactorCommand::Quit) | Err(TryRecvError::Disconnected) => return self.has_ended = true,
                 Err(TryRecvError::Empty) => return,
             }
         }

@@ -19,9 +19,9 @@ use rustls::ClientConnection;
 use super::form;
 use super::handshake::{self, SessionRequest};
 use super::wire::{Wire, is_not_ready};
-use crate::access::{Access, Identity};
+use crate::access::{Access, ShownIdentity};
 use crate::measure::Slice;
-use crate::workload::{Lane, Next, Operation, ReplyVerdict, Request, ServerReply, error_name};
+use crate::workload::{Lane, NextRequest, Operation, ReplyVerdict, ServerReply, WorkloadRequest, error_name};
 
 const REPLY_BYTES_MAX: i32 = 256 << 20;
 
@@ -63,7 +63,7 @@ pub(crate) enum Broken {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Link {
+enum SessionLink {
     Down,
     /// The connect request is on its way.
     Greeting,
@@ -99,7 +99,7 @@ struct Flight {
 
 pub(crate) struct DriverSession {
     stream: Option<Wire>,
-    link: Link,
+    link: SessionLink,
     asked: SessionRequest,
     access: Arc<Access>,
     /// The login that is under way.
@@ -127,7 +127,7 @@ impl DriverSession {
         let now = Instant::now();
         DriverSession {
             stream: None,
-            link: Link::Down,
+            link: SessionLink::Down,
             asked,
             access,
             login: None,
@@ -146,16 +146,16 @@ impl DriverSession {
     }
 
     pub(crate) fn is_up(&self) -> bool {
-        self.link == Link::Up
+        self.link == SessionLink::Up
     }
 
     /// True while its connection is being made.
     pub(crate) fn is_greeting(&self) -> bool {
-        matches!(self.link, Link::Greeting | Link::LoggingIn)
+        matches!(self.link, SessionLink::Greeting | SessionLink::LoggingIn)
     }
 
     pub(crate) fn is_down(&self) -> bool {
-        self.link == Link::Down
+        self.link == SessionLink::Down
     }
 
     pub(crate) fn mood(&self) -> Mood {
@@ -183,7 +183,7 @@ impl DriverSession {
         now: Instant,
     ) -> Result<(), Broken> {
         self.stream = Some(Wire::connect(address, tls, registry, token)?);
-        self.link = Link::Greeting;
+        self.link = SessionLink::Greeting;
         self.clear_buffers();
         self.asked.encode(&mut self.outgoing);
         self.connecting.0 = now;
@@ -193,7 +193,7 @@ impl DriverSession {
     /// The connection is gone: so is what was in flight on it.
     pub(crate) fn disconnect(&mut self, why: &Broken, round: &mut Round) {
         self.stream = None;
-        self.link = Link::Down;
+        self.link = SessionLink::Down;
         self.clear_buffers();
         round.in_flight -= self.in_flight.len();
         for flight in self.in_flight.drain(..) {
@@ -220,7 +220,7 @@ impl DriverSession {
 
     /// True if compressed blocks go over the connection now.
     fn is_compressed(&self) -> bool {
-        self.asked.extensions.compression && self.link != Link::Greeting
+        self.asked.extensions.compression && self.link != SessionLink::Greeting
     }
 
     /// Ends the session when the run is over. Best effort: it would expire anyway.
@@ -237,7 +237,7 @@ impl DriverSession {
 
     /// Keeps an idle session alive.
     pub(crate) fn ping_if_idle(&mut self, now: Instant) {
-        if self.link == Link::Up && now.duration_since(self.last_sent) > self.asked.timeout / 3 {
+        if self.link == SessionLink::Up && now.duration_since(self.last_sent) > self.asked.timeout / 3 {
             self.write_request(Xid::PING, OpCode::Ping);
             self.last_sent = now;
         }
@@ -250,7 +250,7 @@ impl DriverSession {
 
     /// Asks the lane for a request that should have been sent at `since`; false if there is none now.
     pub(crate) fn ask(&mut self, since: Instant, round: &mut Round) -> bool {
-        if self.link != Link::Up || round.budget == 0 || self.mood == Mood::Done {
+        if self.link != SessionLink::Up || round.budget == 0 || self.mood == Mood::Done {
             return false;
         }
         let since = match self.mood {
@@ -261,26 +261,26 @@ impl DriverSession {
         };
         let xid = Xid(if self.last_xid == i32::MAX { 1 } else { self.last_xid + 1 });
         let start = self.outgoing.len();
-        let mut request = Request::new(&mut self.outgoing, xid, round.now);
+        let mut request = WorkloadRequest::new(&mut self.outgoing, xid, round.now);
         let next = self.lane.next(&mut request);
         let op = request.op;
         form::dress(self.asked.extensions, &mut self.outgoing, start);
         self.mood = match next {
-            Next::Send(operation) => {
+            NextRequest::Send(operation) => {
                 let op = op.expect("a lane that says Send has written a request");
                 self.launch(Flight { operation, op, xid, since }, round);
                 Mood::Ready
             }
-            Next::Renew { close, connect } => {
+            NextRequest::Renew { close, connect } => {
                 self.write_request(xid, OpCode::CloseSession);
                 self.launch(Flight { operation: close, op: OpCode::CloseSession, xid, since }, round);
-                self.link = Link::Closing { connect };
+                self.link = SessionLink::Closing { connect };
                 Mood::Ready
             }
-            Next::At(time) => Mood::Until(round.start + time),
-            Next::Wait => Mood::Waiting,
-            Next::WaitForOthers => Mood::Watching,
-            Next::Done => Mood::Done,
+            NextRequest::At(time) => Mood::Until(round.start + time),
+            NextRequest::Wait => Mood::Waiting,
+            NextRequest::WaitForOthers => Mood::Watching,
+            NextRequest::Done => Mood::Done,
         };
         match self.mood {
             // Its time may have come already.
@@ -391,7 +391,7 @@ impl DriverSession {
     /// Handles the whole frames of `bytes` and returns how many bytes they took.
     fn handle(&mut self, bytes: &[u8], round: &mut Round) -> Result<usize, Broken> {
         let mut used = 0;
-        if self.link == Link::Greeting {
+        if self.link == SessionLink::Greeting {
             match handshake::response(bytes).map_err(Broken::Protocol)? {
                 None => return Ok(0),
                 Some((response, len)) => {
@@ -406,12 +406,12 @@ impl DriverSession {
                 return Ok(used);
             };
             used += len;
-            if self.link == Link::LoggingIn {
+            if self.link == SessionLink::LoggingIn {
                 self.take_token(body, round).map_err(Broken::Protocol)?;
                 continue;
             }
             self.reply(body, round).map_err(|error| Broken::Protocol(format!("bad reply: {error}")))?;
-            if self.link == Link::Down {
+            if self.link == SessionLink::Down {
                 return Ok(used);
             }
         }
@@ -432,7 +432,7 @@ impl DriverSession {
         };
         let steps = self.login.insert(LoginSteps::new(login));
         let token = steps.first();
-        self.link = Link::LoggingIn;
+        self.link = SessionLink::LoggingIn;
         self.write_token(&token);
         Ok(())
     }
@@ -465,7 +465,7 @@ impl DriverSession {
 
     /// The session can be used.
     fn open(&mut self, round: &mut Round) {
-        self.link = Link::Up;
+        self.link = SessionLink::Up;
         self.show_identities();
         if let (since, Some(operation)) = self.connecting {
             round.slice.record(operation, round.now.duration_since(since));
@@ -475,7 +475,7 @@ impl DriverSession {
 
     /// Shows who this is, ahead of the first request.
     fn show_identities(&mut self) {
-        for Identity { scheme, auth } in &self.access.identities {
+        for ShownIdentity { scheme, auth } in &self.access.identities {
             let start = self.outgoing.len();
             frame::write(&mut self.outgoing, |out| {
                 RequestHeader { xid: Xid::AUTH, op: OpCode::Auth.code() }.encode(out);
@@ -519,12 +519,12 @@ impl DriverSession {
     }
 
     fn answer(&mut self, flight: &Flight, error: i32, body: &[u8], round: &mut Round) {
-        if let Link::Closing { connect } = self.link
+        if let SessionLink::Closing { connect } = self.link
             && flight.op == OpCode::CloseSession
         {
             round.slice.record(flight.operation, round.now.duration_since(flight.since));
             self.stream = None;
-            self.link = Link::Down;
+            self.link = SessionLink::Down;
             self.renew();
             self.connecting.1 = Some(connect);
             return;

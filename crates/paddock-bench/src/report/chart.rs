@@ -29,7 +29,7 @@ pub(crate) struct LineChart {
     pub label: String,
     pub unit: Unit,
     pub logarithmic: bool,
-    pub lines: Vec<Line>,
+    pub lines: Vec<ChartLine>,
     /// Places where something went wrong, and what.
     pub marks: Vec<(f64, String)>,
 }
@@ -43,7 +43,7 @@ pub(crate) enum XAxis {
 }
 
 #[derive(Clone, Debug)]
-pub(crate) struct Line {
+pub(crate) struct ChartLine {
     pub name: String,
     pub color: Color,
     /// The area below it is shaded.

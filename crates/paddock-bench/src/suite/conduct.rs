@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use super::definition::StepPlace;
 use super::figure_names::FigureValue;
-use super::results::{Record, Results};
-use super::server::{NotServing, Server, wipe};
+use super::results::{ResultRecord, Results};
+use super::server::{NotServing, SuiteServer, wipe};
 use super::{
     Measurement, Runner, ServerTemplate, StepOutcome, Suite, Summary, growth, idle, memory, page, process,
     snapshot, table,
@@ -17,7 +17,7 @@ use crate::report::Ended;
 use crate::{BenchError, causes};
 
 /// Receiver of a suite's progress.
-pub trait Watcher {
+pub trait SuiteWatcher {
     /// A suite begins, of `steps` steps, of which some are there from an earlier run.
     fn plan(&mut self, suite: &Suite, steps: usize, done: usize, left: Duration);
     fn begin(&mut self, step: &SuiteStep<'_>);
@@ -54,7 +54,7 @@ pub fn run(
     out: &Path,
     runner: &mut dyn Runner,
     stop: &AtomicBool,
-    watcher: &mut dyn Watcher,
+    watcher: &mut dyn SuiteWatcher,
 ) -> Result<Conclusion, BenchError> {
     process::raise_open_files();
     let results = Results::open(out, suite)?;
@@ -87,7 +87,7 @@ struct Conductor<'a> {
     results: Results,
     runner: &'a mut dyn Runner,
     stop: &'a AtomicBool,
-    watcher: &'a mut dyn Watcher,
+    watcher: &'a mut dyn SuiteWatcher,
 }
 
 impl Conductor<'_> {
@@ -118,7 +118,7 @@ impl Conductor<'_> {
     fn take_turn(&mut self, places: &[StepPlace]) -> Result<bool, BenchError> {
         let template = &self.suite.servers[places[0].server];
         let directory = self.out.join(SERVERS).join(&template.name);
-        let mut server = match Server::start(template, &directory, self.stop) {
+        let mut server = match SuiteServer::start(template, &directory, self.stop) {
             Ok(server) => server,
             Err(NotServing::Stopped) => return Ok(false),
             Err(NotServing::Failed(error)) => return Err(error),
@@ -131,7 +131,7 @@ impl Conductor<'_> {
             };
             self.watcher.end(&step, &outcome);
             let what = format!("{}: {}", step.server, step.measurement);
-            self.results.push(Record { place, what, outcome })?;
+            self.results.push(ResultRecord { place, what, outcome })?;
         }
         server.stop()?;
         Ok(!self.stop.load(Ordering::Relaxed))
@@ -142,7 +142,7 @@ impl Conductor<'_> {
         &mut self,
         step: &SuiteStep<'_>,
         template: &ServerTemplate,
-        server: &mut Server<'_>,
+        server: &mut SuiteServer<'_>,
     ) -> Result<Option<StepOutcome>, BenchError> {
         let (hosts, pids) = (server.hosts(), server.pids()?);
         let told = &mut |znodes| self.watcher.loaded(step, znodes);
@@ -156,7 +156,7 @@ impl Conductor<'_> {
             Measurement::Snapshot(plan) => figures(snapshot::measure(plan, server, stop, told)),
             Measurement::Growth(plan) => {
                 let directory = self.out.join(SERVERS).join(format!("{}-with-many", step.server));
-                let other = match Server::start(template, &directory, stop) {
+                let other = match SuiteServer::start(template, &directory, stop) {
                     Ok(other) => other,
                     Err(NotServing::Stopped) => return Ok(None),
                     Err(NotServing::Failed(error)) => return Err(error),

@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicBool;
 use super::crowd::Crowd;
 use super::figure_names::FigureValue;
 use super::holding::{ROUNDS, WORKLOADS};
-use super::server::Server;
+use super::server::SuiteServer;
 use super::{Cell, End, Grown, Growth, Runner, ServerTemplate, Statistics, memory};
 use crate::BenchError;
 use crate::report::units::Unit;
@@ -45,7 +45,7 @@ fn figures(workload: &str, few: f64, many: f64) -> [FigureValue; 3] {
 /// Measures a server with few and one with many, in turns; none if the user stopped it.
 pub(super) fn measure(
     plan: &Growth,
-    servers: [&Server<'_>; 2],
+    servers: [&SuiteServer<'_>; 2],
     template: &ServerTemplate,
     runner: &mut dyn Runner,
     stop: &AtomicBool,
@@ -86,7 +86,7 @@ impl Side {
     /// None if the user stopped it.
     fn grow(
         plan: &Growth,
-        server: &Server<'_>,
+        server: &SuiteServer<'_>,
         count: usize,
         stop: &AtomicBool,
         told: &mut dyn FnMut(usize),

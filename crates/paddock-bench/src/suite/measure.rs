@@ -13,7 +13,7 @@ use crate::report::RunReport;
 use crate::workload::builtin::Builtin;
 use crate::workload::shape::Shape;
 use crate::workload::{Workload, keeper, replay};
-use crate::{Access, BenchError, Progress, RunPlan, SampleSource, Until};
+use crate::{Access, BenchError, RunPlan, RunProgress, SampleSource, Until};
 
 const ROOT: &str = "/paddock-bench";
 const SEED: u64 = 1;
@@ -36,14 +36,14 @@ pub struct Measure<'a> {
     suite: &'a Suite,
     /// Ends a run early.
     interrupted: Arc<AtomicBool>,
-    progress: &'a mut dyn Progress,
+    progress: &'a mut dyn RunProgress,
 }
 
 impl<'a> Measure<'a> {
     pub fn new(
         suite: &'a Suite,
         interrupted: Arc<AtomicBool>,
-        progress: &'a mut dyn Progress,
+        progress: &'a mut dyn RunProgress,
     ) -> Measure<'a> {
         Measure { suite, interrupted, progress }
     }

@@ -4,13 +4,13 @@ use std::io::{self, Write};
 use std::time::Duration;
 
 use super::figure_names::FigureValue;
-use super::{StepOutcome, Suite, SuiteStep, Watcher};
+use super::{StepOutcome, Suite, SuiteStep, SuiteWatcher};
 
 /// Writes lines to anything; that they cannot be written is no reason to stop measuring.
 #[derive(Debug)]
 pub struct Narrator<W>(pub W);
 
-impl<W: Write> Watcher for Narrator<W> {
+impl<W: Write> SuiteWatcher for Narrator<W> {
     fn plan(&mut self, suite: &Suite, steps: usize, done: usize, left: Duration) {
         let again = if done > 0 { format!(", {done} of them done before") } else { String::new() };
         let name = &suite.name;

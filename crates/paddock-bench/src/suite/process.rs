@@ -20,15 +20,19 @@ const POLL: Duration = Duration::from_millis(10);
 const TAIL_LINES: usize = 30;
 
 #[derive(Debug)]
-pub(super) struct Process {
+pub(super) struct SuiteProcess {
     child: Child,
     log: PathBuf,
     status: Option<ExitStatus>,
 }
 
-impl Process {
+impl SuiteProcess {
     /// Starts `command` in `directory`; what it prints goes to `log`.
-    pub(super) fn start(command: &[String], directory: &Path, log: PathBuf) -> Result<Process, BenchError> {
+    pub(super) fn start(
+        command: &[String],
+        directory: &Path,
+        log: PathBuf,
+    ) -> Result<SuiteProcess, BenchError> {
         let (program, arguments) = command.split_first().expect("a suite's file gives each server a program");
         let output = File::create(&log).map_err(BenchError::file("create", &log))?;
         let errors = output.try_clone().map_err(BenchError::file("share", &log))?;
@@ -43,7 +47,7 @@ impl Process {
             .spawn()
             .map_err(BenchError::file("start", program))?;
         running().insert(child.id());
-        Ok(Process { child, log, status: None })
+        Ok(SuiteProcess { child, log, status: None })
     }
 
     /// The process and those that it has started: a command may be a shell around the server.
@@ -97,7 +101,7 @@ impl Process {
     }
 }
 
-impl Drop for Process {
+impl Drop for SuiteProcess {
     fn drop(&mut self) {
         self.signal(Signal::KILL);
         if self.status.is_none() {

@@ -40,7 +40,7 @@ impl StepOutcome {
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(super) struct Record {
+pub(super) struct ResultRecord {
     #[serde(flatten)]
     pub(super) place: StepPlace,
     /// The key as people read it.
@@ -58,7 +58,7 @@ struct Header {
 pub(super) struct Results {
     path: PathBuf,
     file: File,
-    records: Vec<Record>,
+    records: Vec<ResultRecord>,
 }
 
 impl Results {
@@ -102,7 +102,7 @@ impl Results {
         self.get(place).is_some_and(|outcome| outcome.fault().is_none())
     }
 
-    pub(super) fn push(&mut self, record: Record) -> Result<(), BenchError> {
+    pub(super) fn push(&mut self, record: ResultRecord) -> Result<(), BenchError> {
         self.append(&record)?;
         self.records.push(record);
         Ok(())
@@ -127,7 +127,7 @@ impl Results {
         )))
     }
 
-    fn parse(&self, line: usize, text: &str) -> Result<Record, BenchError> {
+    fn parse(&self, line: usize, text: &str) -> Result<ResultRecord, BenchError> {
         serde_json::from_str(text).map_err(|error| BenchError::InFile {
             file: self.path.clone(),
             line,

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::process::Process;
+use super::process::SuiteProcess;
 use super::template::Values;
 use super::{ServerTemplate, ports};
 use crate::driver::probe;
@@ -24,7 +24,7 @@ const QUESTIONS: u32 = 100;
 pub(super) const NEVER: u64 = 1_000_000_000;
 
 #[derive(Debug)]
-pub(super) struct Server<'a> {
+pub(super) struct SuiteServer<'a> {
     template: &'a ServerTemplate,
     directory: PathBuf,
     members: Vec<MemberProcess>,
@@ -35,7 +35,7 @@ pub(super) struct Server<'a> {
 #[derive(Debug)]
 struct MemberProcess {
     values: Values,
-    process: Process,
+    process: SuiteProcess,
 }
 
 /// Reasons for which a server does not serve.
@@ -52,15 +52,15 @@ impl From<BenchError> for NotServing {
     }
 }
 
-impl<'a> Server<'a> {
+impl<'a> SuiteServer<'a> {
     /// Starts every member on an empty directory below `directory` and waits until all of them serve.
     pub(super) fn start(
         template: &'a ServerTemplate,
         directory: &Path,
         stop: &AtomicBool,
-    ) -> Result<Server<'a>, NotServing> {
+    ) -> Result<SuiteServer<'a>, NotServing> {
         wipe(directory)?;
-        let mut server = Server {
+        let mut server = SuiteServer {
             template,
             directory: directory.to_owned(),
             members: Vec::new(),
@@ -159,7 +159,7 @@ impl MemberProcess {
     }
 }
 
-fn start_member(template: &ServerTemplate, values: &Values) -> Result<Process, BenchError> {
+fn start_member(template: &ServerTemplate, values: &Values) -> Result<SuiteProcess, BenchError> {
     let directory = Path::new(&values.dir);
     fs::create_dir_all(directory).map_err(BenchError::file("create", directory))?;
     for (path, text) in &template.files {
@@ -169,7 +169,7 @@ fn start_member(template: &ServerTemplate, values: &Values) -> Result<Process, B
         fs::write(&path, values.fill(text)).map_err(BenchError::file("write", &path))?;
     }
     let command: Vec<String> = template.command.iter().map(|word| values.fill(word)).collect();
-    Process::start(&command, directory, directory.join("server.log"))
+    SuiteProcess::start(&command, directory, directory.join("server.log"))
 }
 
 /// The placeholders of every member.

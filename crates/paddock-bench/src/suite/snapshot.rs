@@ -16,8 +16,8 @@ use super::disk::{self, Files};
 use super::figure_names::FigureValue;
 use super::memory;
 use super::process::cpu_s;
-use super::server::{NEVER, NotServing, Server};
-use super::stall::{Stall, Writer};
+use super::server::{NEVER, NotServing, SuiteServer};
+use super::stall::{Stall, StalledWriter};
 use crate::BenchError;
 use crate::prepare::with_client;
 use crate::report::units::Unit;
@@ -90,7 +90,7 @@ impl SnapshotReport {
 /// None if the user stopped it.
 pub(super) fn measure(
     plan: &SnapshotPlan,
-    server: &mut Server<'_>,
+    server: &mut SuiteServer<'_>,
     stop: &AtomicBool,
     told: &mut dyn FnMut(usize),
 ) -> Result<Option<Vec<FigureValue>>, BenchError> {
@@ -103,7 +103,7 @@ pub(super) fn measure(
 
 struct Trial<'a, 's> {
     plan: &'a SnapshotPlan,
-    server: &'a mut Server<'s>,
+    server: &'a mut SuiteServer<'s>,
     stop: &'a AtomicBool,
 }
 
@@ -200,8 +200,8 @@ impl Trial<'_, '_> {
         Ok(last.newest_bytes().expect("some have come"))
     }
 
-    fn writer(&self) -> Result<Writer, BenchError> {
-        Writer::new(&self.server.hosts()[0], &self.plan.tree, self.plan.values)
+    fn writer(&self) -> Result<StalledWriter, BenchError> {
+        StalledWriter::new(&self.server.hosts()[0], &self.plan.tree, self.plan.values)
     }
 
     /// The last of the znodes must be there.
@@ -214,19 +214,19 @@ impl Trial<'_, '_> {
     }
 
     /// A writer to a server that is used to it.
-    fn warm_writer(&self) -> Result<Writer, NotServing> {
+    fn warm_writer(&self) -> Result<StalledWriter, NotServing> {
         let mut writer = self.writer()?;
         self.write_for(&mut writer, Duration::from_secs_f64(self.plan.warm_up_s))?;
         Ok(writer)
     }
 
-    fn write(&self, writer: &mut Writer) -> Result<Stall, NotServing> {
+    fn write(&self, writer: &mut StalledWriter) -> Result<Stall, NotServing> {
         let time = Duration::from_secs_f64(self.plan.time_s);
         let stall = writer.measure(time, &self.server.pids()?, self.server.directory(), self.stop)?;
         stall.ok_or(NotServing::Stopped)
     }
 
-    fn write_for(&self, writer: &mut Writer, time: Duration) -> Result<(), NotServing> {
+    fn write_for(&self, writer: &mut StalledWriter, time: Duration) -> Result<(), NotServing> {
         if writer.write(time, self.stop, |_| {})? { Ok(()) } else { Err(NotServing::Stopped) }
     }
 }

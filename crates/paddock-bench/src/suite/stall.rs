@@ -34,7 +34,7 @@ pub(super) struct Stall {
 
 /// Sets znodes of a tree, any of them.
 #[derive(Debug)]
-pub(super) struct Writer {
+pub(super) struct StalledWriter {
     host: String,
     runtime: Runtime,
     client: Client,
@@ -43,14 +43,14 @@ pub(super) struct Writer {
     chance: fastrand::Rng,
 }
 
-impl Writer {
-    pub(super) fn new(host: &str, tree: &Znodes, values: Values) -> Result<Writer, BenchError> {
+impl StalledWriter {
+    pub(super) fn new(host: &str, tree: &Znodes, values: Values) -> Result<StalledWriter, BenchError> {
         let runtime = Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(system("start the client that writes"))?;
         let client = runtime.block_on(Client::connect(host, ClientOptions::default()));
         let client = client.map_err(|source| BenchError::Client { hosts: host.to_owned(), source })?;
         let chance = fastrand::Rng::with_seed(1);
-        Ok(Writer { host: host.to_owned(), runtime, client, tree: tree.clone(), values, chance })
+        Ok(StalledWriter { host: host.to_owned(), runtime, client, tree: tree.clone(), values, chance })
     }
 
     /// Writes for a time and tells every latency; false if the user stopped it.

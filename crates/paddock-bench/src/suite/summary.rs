@@ -21,7 +21,7 @@ pub struct Summary {
     pub baseline: usize,
     pub groups: Vec<Group>,
     /// Steps without a result.
-    pub failures: Vec<Failure>,
+    pub failures: Vec<FailedCell>,
 }
 
 /// The figures of one measurement.
@@ -42,7 +42,7 @@ pub struct Figure {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Failure {
+pub struct FailedCell {
     pub server: String,
     /// From 1.
     pub repetition: usize,
@@ -61,7 +61,7 @@ impl Summary {
                     let outcome = outcome(StepPlace { repetition, measurement: number, server });
                     match judge(outcome) {
                         Ok(outcome) => table.add(server, figures(measurement, outcome)),
-                        Err(reason) => failures.push(Failure {
+                        Err(reason) => failures.push(FailedCell {
                             server: suite.servers[server].name.clone(),
                             repetition: repetition + 1,
                             what: measurement.to_string(),
@@ -93,7 +93,7 @@ impl Summary {
 /// Errors of the steps without a result.
 pub(super) fn failures(summary: &Summary) -> impl Iterator<Item = String> {
     summary.failures.iter().map(|failure| {
-        let Failure { server, repetition, what, reason } = failure;
+        let FailedCell { server, repetition, what, reason } = failure;
         format!("{server}, repetition {repetition}, {what}: {reason}")
     })
 }

@@ -173,13 +173,13 @@ enum Act {
     Stop,
 }
 
-struct Script<'a> {
+struct SuiteScript<'a> {
     acts: VecDeque<Act>,
     stop: &'a AtomicBool,
     pids: Vec<u32>,
 }
 
-impl Runner for Script<'_> {
+impl Runner for SuiteScript<'_> {
     fn run(
         &mut self,
         cell: &Cell,
@@ -204,9 +204,9 @@ impl Runner for Script<'_> {
 }
 
 #[derive(Default)]
-struct Told(Vec<String>);
+struct ToldLines(Vec<String>);
 
-impl Watcher for Told {
+impl SuiteWatcher for ToldLines {
     fn plan(&mut self, _suite: &Suite, steps: usize, done: usize, _left: Duration) {
         self.0.push(format!("{done} of {steps}"));
     }
@@ -242,8 +242,8 @@ impl Played {
 /// Plays a suite and looks that none of its servers is left.
 fn play(suite: &Suite, out: &TempDir, acts: &[Act]) -> Played {
     let stop = AtomicBool::new(false);
-    let mut runner = Script { acts: acts.iter().copied().collect(), stop: &stop, pids: Vec::new() };
-    let mut told = Told::default();
+    let mut runner = SuiteScript { acts: acts.iter().copied().collect(), stop: &stop, pids: Vec::new() };
+    let mut told = ToldLines::default();
     let conclusion = run(suite, out.path(), &mut runner, &stop, &mut told);
     for pid in runner.pids {
         assert!(!Path::new(&format!("/proc/{pid}")).exists(), "server {pid} still runs");
@@ -375,7 +375,7 @@ fn members_have_places_of_their_own() {
             Ok(report(cell, 1.0))
         }
     }
-    run(&suite, out.path(), &mut Hosts(&mut hosts), &stop, &mut Told::default()).expect("it runs");
+    run(&suite, out.path(), &mut Hosts(&mut hosts), &stop, &mut ToldLines::default()).expect("it runs");
     let mut distinct = hosts.concat();
     distinct.sort();
     distinct.dedup();
@@ -403,7 +403,7 @@ fn a_shell_around_a_server_counts_and_ends_with_it() {
         }
     }
     let stop = AtomicBool::new(false);
-    run(&suite, out.path(), &mut Pids(&mut pids), &stop, &mut Told::default()).expect("it runs");
+    run(&suite, out.path(), &mut Pids(&mut pids), &stop, &mut ToldLines::default()).expect("it runs");
     assert_eq!((pids[0].len(), pids[1].len()), (1, 2));
     assert!(!pids.concat().iter().any(|pid| is_running(*pid)), "{pids:?} still run");
 }

@@ -1,7 +1,9 @@
 //! The workloads that come with the tool, named after what they reproduce.
 
 use super::shape::{Setup, Shape};
-use super::{Lane, Workload, Znode, clickhouse, create, mix, same, session_storm, smoketest, watches};
+use super::{
+    Lane, PreparedZnode, Workload, clickhouse, create, mix, same, session_storm, smoketest, watches,
+};
 use crate::report::Pace;
 
 /// A workload and how it is run unless the user says otherwise.
@@ -160,7 +162,7 @@ impl Workload for BuiltinWorkload {
         self.builtin.operations.iter().copied().map(String::from).collect()
     }
 
-    fn setup(&self) -> Box<dyn Iterator<Item = Znode> + '_> {
+    fn setup(&self) -> Box<dyn Iterator<Item = PreparedZnode> + '_> {
         (self.builtin.setup)(&self.shape)
     }
 

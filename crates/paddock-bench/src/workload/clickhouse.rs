@@ -6,7 +6,7 @@ use paddock_proto::{CreateMode, OpCode, encode};
 
 use super::names::Names;
 use super::shape::{Setup, Shape};
-use super::{Lane, Next, Operation, Request};
+use super::{Lane, NextRequest, Operation, WorkloadRequest};
 
 const REPLICAS: usize = 10;
 const INSERT_PERCENT: u32 = 70;
@@ -59,10 +59,10 @@ struct Replica {
 }
 
 impl Lane for Replica {
-    fn next(&mut self, request: &mut Request<'_>) -> Next {
+    fn next(&mut self, request: &mut WorkloadRequest<'_>) -> NextRequest {
         let percent = self.chance.u32(0..100);
         let other = self.chance.usize(0..REPLICAS);
-        Next::Send(match percent {
+        NextRequest::Send(match percent {
             0..INSERT_PERCENT => {
                 self.insert(request);
                 INSERT
@@ -84,7 +84,7 @@ impl Lane for Replica {
 }
 
 impl Replica {
-    fn insert(&mut self, request: &mut Request<'_>) {
+    fn insert(&mut self, request: &mut WorkloadRequest<'_>) {
         request.multi(|out| {
             encode::multi_operation(out, OpCode::Check);
             encode::path_and_version(out, &self.metadata, 0);

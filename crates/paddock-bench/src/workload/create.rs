@@ -5,7 +5,7 @@ use paddock_proto::CreateMode;
 
 use super::names::Names;
 use super::shape::Shape;
-use super::{Lane, Next, Operation, Request};
+use super::{Lane, NextRequest, Operation, WorkloadRequest};
 
 const VALUE_BYTES: usize = 100;
 const ZKBOOM_VALUE_BYTES: usize = 128;
@@ -38,17 +38,17 @@ struct Creator {
 }
 
 impl Lane for Creator {
-    fn next(&mut self, request: &mut Request<'_>) -> Next {
+    fn next(&mut self, request: &mut WorkloadRequest<'_>) -> NextRequest {
         let is_read = self.is_read_next;
         self.is_read_next = self.reads && !is_read;
         match self.names.last_created().filter(|_| is_read) {
             Some(path) => {
                 request.get(path, false);
-                Next::Send(GET)
+                NextRequest::Send(GET)
             }
             None => {
                 request.create(self.names.create(), &self.value, CreateMode::Persistent);
-                Next::Send(CREATE)
+                NextRequest::Send(CREATE)
             }
         }
     }

@@ -35,7 +35,7 @@ pub use requests::{PathSource, Paths, RequestKind, Single, Weighted};
 pub use setup::SetupNode;
 pub use values::{Size, Text};
 
-use crate::workload::{Lane, Workload, Znode};
+use crate::workload::{Lane, PreparedZnode, Workload};
 use crate::{BenchError, Until};
 use lane::KeeperLane;
 use names::Names;
@@ -62,7 +62,7 @@ pub struct KeeperFile {
     pub seed: Option<u64>,
     /// On every connection.
     pub extensions: Extensions,
-    pub connections: Vec<Connection>,
+    pub connections: Vec<KeeperConnection>,
     pub setup: Vec<SetupNode>,
     pub requests: Vec<Weighted<RequestKind>>,
     pub output: Output,
@@ -70,7 +70,7 @@ pub struct KeeperFile {
 
 /// A host and how to connect to it; what the file leaves open is `None`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Connection {
+pub struct KeeperConnection {
     pub host: String,
     pub sessions: usize,
     pub session_timeout: Option<Duration>,
@@ -100,7 +100,7 @@ pub fn load(path: &Path) -> Result<KeeperFile, BenchError> {
 impl KeeperFile {
     /// One entry for each session.
     pub fn hosts(&self) -> Vec<String> {
-        let each = |connection: &Connection| vec![connection.host.clone(); connection.sessions];
+        let each = |connection: &KeeperConnection| vec![connection.host.clone(); connection.sessions];
         self.connections.iter().flat_map(each).collect()
     }
 
@@ -169,7 +169,7 @@ impl Workload for KeeperWorkload {
         self.operations.names()
     }
 
-    fn setup(&self) -> Box<dyn Iterator<Item = Znode> + '_> {
+    fn setup(&self) -> Box<dyn Iterator<Item = PreparedZnode> + '_> {
         Box::new(Expansion::new(&self.setup, self.seed).map(|(_, znode)| znode))
     }
 

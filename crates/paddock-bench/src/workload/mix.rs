@@ -6,7 +6,7 @@ use paddock_proto::CreateMode;
 
 use super::names::Names;
 use super::shape::{Setup, Shape};
-use super::{Lane, Next, Operation, Request, Znode};
+use super::{Lane, NextRequest, Operation, PreparedZnode, WorkloadRequest};
 
 const VALUE_BYTES: usize = 100;
 
@@ -49,7 +49,7 @@ fn mixed_children(shape: &Shape) -> Vec<String> {
 }
 
 pub(super) fn suite_setup(shape: &Shape) -> Setup<'_> {
-    let directories = directories(shape).into_iter().map(|path| Znode { path, data: Vec::new() });
+    let directories = directories(shape).into_iter().map(|path| PreparedZnode { path, data: Vec::new() });
     Box::new(shape.session_znodes("s").chain(directories).chain(with_values(shape, suite_children(shape))))
 }
 
@@ -75,9 +75,9 @@ fn suite_children(shape: &Shape) -> Vec<String> {
     directories(shape).iter().flat_map::<Vec<String>, _>(children).collect()
 }
 
-fn with_values(shape: &Shape, paths: Vec<String>) -> impl Iterator<Item = Znode> {
+fn with_values(shape: &Shape, paths: Vec<String>) -> impl Iterator<Item = PreparedZnode> {
     let data = shape.value(VALUE_BYTES);
-    paths.into_iter().map(move |path| Znode { path, data: data.clone() })
+    paths.into_iter().map(move |path| PreparedZnode { path, data: data.clone() })
 }
 
 /// Parts of `all` requests; the rest are creates and deletes.
@@ -100,10 +100,10 @@ struct MixLane {
 }
 
 impl Lane for MixLane {
-    fn next(&mut self, request: &mut Request<'_>) -> Next {
+    fn next(&mut self, request: &mut WorkloadRequest<'_>) -> NextRequest {
         let Shares { get, list, set, all } = self.shares;
         let draw = self.chance.u32(0..all);
-        Next::Send(if draw < get {
+        NextRequest::Send(if draw < get {
             request.get(any(&self.children, &mut self.chance), false);
             GET
         } else if draw < get + list {

@@ -9,7 +9,7 @@ use paddock_proto::{
     parent_and_name, validate_path,
 };
 
-use super::{Lane, Next, Operation, ReplyVerdict, Request, ServerReply, Workload};
+use super::{Lane, NextRequest, Operation, ReplyVerdict, ServerReply, Workload, WorkloadRequest};
 
 /// Numbers of children, by znode.
 pub(crate) struct Model {
@@ -51,11 +51,11 @@ impl Model {
         &mut self,
         lane: &mut dyn Lane,
         frame: &mut Vec<u8>,
-    ) -> (Next, Option<(Operation, ReplyVerdict, i32)>) {
+    ) -> (NextRequest, Option<(Operation, ReplyVerdict, i32)>) {
         frame.clear();
         let now = Instant::now();
-        let next = lane.next(&mut Request::new(frame, Xid(1), now));
-        let Next::Send(operation) = next else {
+        let next = lane.next(&mut WorkloadRequest::new(frame, Xid(1), now));
+        let NextRequest::Send(operation) = next else {
             assert!(frame.is_empty(), "a request was written that is not to be sent");
             return (next, None);
         };

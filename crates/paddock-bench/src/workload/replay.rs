@@ -30,7 +30,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use crate::BenchError;
-use crate::workload::{Lane, Workload, Znode};
+use crate::workload::{Lane, PreparedZnode, Workload};
 use lane::ReplayLane;
 use needs::Needs;
 use recorded::{Exchange, RecordedSession};
@@ -116,8 +116,8 @@ impl Workload for Replay {
         self.operations.clone()
     }
 
-    fn setup(&self) -> Box<dyn Iterator<Item = Znode> + '_> {
-        Box::new(self.needs.setup.iter().map(|path| Znode { path: path.clone(), data: Vec::new() }))
+    fn setup(&self) -> Box<dyn Iterator<Item = PreparedZnode> + '_> {
+        Box::new(self.needs.setup.iter().map(|path| PreparedZnode { path: path.clone(), data: Vec::new() }))
     }
 
     fn roots(&self) -> Vec<String> {

@@ -2,7 +2,7 @@
 
 use super::shape::{Setup, Shape};
 use super::tree::Znodes;
-use super::{Lane, Next, Operation, Request, Znode};
+use super::{Lane, NextRequest, Operation, PreparedZnode, WorkloadRequest};
 
 /// Number of znodes unless there is a tree already or the options want more, and of the parents over which they are spread.
 const ZNODES: usize = 10_000;
@@ -32,8 +32,8 @@ pub(super) fn setup(shape: &Shape) -> Setup<'_> {
         let tree = tree.clone();
         move |number| shape.znode(&tree.parent(number))
     });
-    let znodes =
-        (0..tree.znodes).map(move |number| Znode { data: value.clone(), ..shape.znode(&tree.path(number)) });
+    let znodes = (0..tree.znodes)
+        .map(move |number| PreparedZnode { data: value.clone(), ..shape.znode(&tree.path(number)) });
     Box::new(root.chain(parents).chain(znodes))
 }
 
@@ -66,13 +66,13 @@ struct SameLane {
 }
 
 impl Lane for SameLane {
-    fn next(&mut self, request: &mut Request<'_>) -> Next {
+    fn next(&mut self, request: &mut WorkloadRequest<'_>) -> NextRequest {
         let path = self.tree.path(self.chance.usize(0..self.tree.znodes));
         let path = format!("{}{path}", self.root);
         match &self.set {
             Some(value) => request.set(&path, value),
             None => request.get(&path, false),
         }
-        Next::Send(ONLY)
+        NextRequest::Send(ONLY)
     }
 }

@@ -1,7 +1,7 @@
 //! `sessions`: a storm of sessions that end and begin.
 
 use super::shape::Shape;
-use super::{Lane, Next, Operation, Request};
+use super::{Lane, NextRequest, Operation, WorkloadRequest};
 
 pub(super) const OPERATIONS: [&str; 2] = ["close", "connect"];
 const CLOSE: Operation = Operation(0);
@@ -14,7 +14,7 @@ pub(super) fn lanes(shape: &Shape) -> Vec<Box<dyn Lane>> {
 struct Storm;
 
 impl Lane for Storm {
-    fn next(&mut self, _: &mut Request<'_>) -> Next {
-        Next::Renew { close: CLOSE, connect: CONNECT }
+    fn next(&mut self, _: &mut WorkloadRequest<'_>) -> NextRequest {
+        NextRequest::Renew { close: CLOSE, connect: CONNECT }
     }
 }

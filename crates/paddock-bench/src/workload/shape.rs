@@ -1,7 +1,7 @@
 //! Settings of a built-in workload, and what the workloads make of them.
 
 use super::tree::Znodes;
-use super::{Lane, Znode};
+use super::{Lane, PreparedZnode};
 
 /// Settings of a built-in workload.
 #[derive(Clone, Debug)]
@@ -22,7 +22,7 @@ pub struct Shape {
 }
 
 /// Znodes to create before a run, parents first.
-pub(super) type Setup<'a> = Box<dyn Iterator<Item = Znode> + 'a>;
+pub(super) type Setup<'a> = Box<dyn Iterator<Item = PreparedZnode> + 'a>;
 
 impl Shape {
     pub(super) fn value(&self, default_bytes: usize) -> Vec<u8> {
@@ -40,8 +40,8 @@ impl Shape {
         Box::new(std::iter::once(self.znode("")).chain(below))
     }
 
-    pub(super) fn znode(&self, below_root: &str) -> Znode {
-        Znode { path: format!("{}{below_root}", self.root), data: Vec::new() }
+    pub(super) fn znode(&self, below_root: &str) -> PreparedZnode {
+        PreparedZnode { path: format!("{}{below_root}", self.root), data: Vec::new() }
     }
 
     /// One lane for each session, by its number.

@@ -5,7 +5,7 @@ use std::time::Instant;
 use paddock_proto::{CreateMode, EventKind, WatchEvent};
 
 use super::shape::Shape;
-use super::{Lane, Next, Operation, Request};
+use super::{Lane, NextRequest, Operation, WorkloadRequest};
 
 const VALUE_BYTES: usize = 25;
 /// Number of znodes of each session, unless the user says otherwise.
@@ -53,10 +53,14 @@ impl Lane for Smoke {
         self.sent = 0;
     }
 
-    fn next(&mut self, request: &mut Request<'_>) -> Next {
+    fn next(&mut self, request: &mut WorkloadRequest<'_>) -> NextRequest {
         if self.sent == self.znodes {
             let is_last = self.phase == PHASES.len() - 1;
-            return if is_last && self.notified < self.znodes { Next::Wait } else { Next::Done };
+            return if is_last && self.notified < self.znodes {
+                NextRequest::Wait
+            } else {
+                NextRequest::Done
+            };
         }
         let path = format!("{}/{}", self.directory, self.sent);
         self.sent += 1;
@@ -68,7 +72,7 @@ impl Lane for Smoke {
             5 => request.exists(&path, true),
             _ => request.delete(&path),
         }
-        Next::Send(Operation(self.phase))
+        NextRequest::Send(Operation(self.phase))
     }
 
     fn notified(&mut self, event: &WatchEvent<'_>, _: Instant) -> Option<(Operation, std::time::Duration)> {

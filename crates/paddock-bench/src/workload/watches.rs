@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use paddock_proto::WatchEvent;
 
 use super::shape::Shape;
-use super::{Lane, Next, Operation, ReplyVerdict, Request, ServerReply};
+use super::{Lane, NextRequest, Operation, ReplyVerdict, ServerReply, WorkloadRequest};
 
 const VALUE_BYTES: usize = 100;
 pub(super) const OPERATIONS: [&str; 3] = ["set", "notify", "get, watched"];
@@ -29,46 +29,46 @@ pub(super) fn lanes(shape: &Shape) -> Vec<Box<dyn Lane>> {
     let fan = Fan { base: Instant::now(), set_at: AtomicU64::new(0), armed: AtomicUsize::new(0) };
     let (fan, path) = (Arc::new(fan), || shape.root.clone());
     let (value, watchers) = (shape.value(VALUE_BYTES), shape.sessions - 1);
-    let writer = Writer { fan: Arc::clone(&fan), path: path(), value, watchers };
+    let writer = WatchedWriter { fan: Arc::clone(&fan), path: path(), value, watchers };
     let watcher =
-        |_| Box::new(Watcher { fan: Arc::clone(&fan), path: path(), is_armed: false }) as Box<dyn Lane>;
+        |_| Box::new(WatchingLane { fan: Arc::clone(&fan), path: path(), is_armed: false }) as Box<dyn Lane>;
     std::iter::once(Box::new(writer) as Box<dyn Lane>).chain((0..watchers).map(watcher)).collect()
 }
 
-struct Writer {
+struct WatchedWriter {
     fan: Arc<Fan>,
     path: String,
     value: Vec<u8>,
     watchers: usize,
 }
 
-impl Lane for Writer {
-    fn next(&mut self, request: &mut Request<'_>) -> Next {
+impl Lane for WatchedWriter {
+    fn next(&mut self, request: &mut WorkloadRequest<'_>) -> NextRequest {
         if self.fan.armed.load(Relaxed) < self.watchers {
-            return Next::WaitForOthers;
+            return NextRequest::WaitForOthers;
         }
         self.fan.armed.store(0, Relaxed);
         self.fan.set_at.store((request.now - self.fan.base).as_nanos() as u64, Relaxed);
         request.set(&self.path, &self.value);
-        Next::Send(SET)
+        NextRequest::Send(SET)
     }
 }
 
-struct Watcher {
+struct WatchingLane {
     fan: Arc<Fan>,
     path: String,
     /// Its watch is on the way or set.
     is_armed: bool,
 }
 
-impl Lane for Watcher {
-    fn next(&mut self, request: &mut Request<'_>) -> Next {
+impl Lane for WatchingLane {
+    fn next(&mut self, request: &mut WorkloadRequest<'_>) -> NextRequest {
         if self.is_armed {
-            return Next::Wait;
+            return NextRequest::Wait;
         }
         self.is_armed = true;
         request.get(&self.path, true);
-        Next::Send(GET)
+        NextRequest::Send(GET)
     }
 
     fn answered(&mut self, answer: &ServerReply<'_>) -> ReplyVerdict {

@@ -4,7 +4,7 @@ use std::io::{self, IsTerminal, Write};
 use std::time::Duration;
 
 use paddock_bench::report::units;
-use paddock_bench::{Progress, Tick};
+use paddock_bench::{RunProgress, Tick};
 
 /// Interval of the lines where there is no terminal.
 const PLAIN_INTERVAL: Duration = Duration::from_secs(5);
@@ -35,7 +35,7 @@ impl Display {
     }
 }
 
-impl Progress for Display {
+impl RunProgress for Display {
     fn stage(&mut self, what: &str) {
         if !self.is_quiet {
             self.show(what);

@@ -2,7 +2,7 @@
 //!
 //! Memory holds the names of the children along one path, and the answers of a few znodes at each of its steps.
 
-use paddock_bench::{Access, Identity};
+use paddock_bench::{Access, ShownIdentity};
 use paddock_client::{Acl, Client, ClientOptions, Data, Error, ErrorCode, Pending, Stat};
 
 use super::failure::Failure;
@@ -42,7 +42,7 @@ pub(crate) async fn connect(
     let failed = |source| Failure::Client { server: servers.to_owned(), source };
     let options = ClientOptions { tls: access.tls.clone(), sasl: access.login.clone(), ..options };
     let client = Client::connect(servers, options).await.map_err(failed)?;
-    for Identity { scheme, auth } in &access.identities {
+    for ShownIdentity { scheme, auth } in &access.identities {
         client.add_auth(scheme, auth.as_bytes()).await.map_err(failed)?;
     }
     Ok(client)

@@ -11,7 +11,7 @@ use hyper::client::conn::http1;
 use hyper::header::{AUTHORIZATION, HOST};
 use hyper::{Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
-use paddock_bench::Identity;
+use paddock_bench::ShownIdentity;
 use paddock_client::{Stream, Tls};
 
 use crate::moving::{Failure, ProgressLine};
@@ -74,7 +74,7 @@ impl From<DownloadError> for Failure {
 pub(super) fn download(
     url: &str,
     tls: Option<&Tls>,
-    identity: Option<&Identity>,
+    identity: Option<&ShownIdentity>,
     path: &Path,
     line: &mut ProgressLine,
 ) -> Result<(), DownloadError> {
@@ -137,7 +137,7 @@ fn address_of(url: &str) -> Result<(Scheme, String), DownloadError> {
 async fn ask(
     address: &str,
     tls: Option<&Tls>,
-    identity: Option<&Identity>,
+    identity: Option<&ShownIdentity>,
 ) -> Result<Response<Incoming>, DownloadError> {
     let stream = Stream::connect(address, tls).await;
     let stream = stream.map_err(|source| DownloadError::Connect { address: address.to_owned(), source })?;
@@ -146,7 +146,7 @@ async fn ask(
     // Its failure is also that of the request, or of the body.
     tokio::spawn(connection);
     let mut request = Request::get(COMMAND).header(HOST, address);
-    if let Some(Identity { scheme, auth }) = identity {
+    if let Some(ShownIdentity { scheme, auth }) = identity {
         request = request.header(AUTHORIZATION, format!("{scheme} {auth}"));
     }
     let bad_url = |_| DownloadError::BadUrl(address.to_owned());

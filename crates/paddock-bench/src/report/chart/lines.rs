@@ -7,7 +7,7 @@ use maud::{Markup, html};
 use super::super::units::{Unit, one_line};
 use super::frame::{self, px};
 use super::scale::Scale;
-use super::{Line, LineChart, XAxis};
+use super::{ChartLine, LineChart, XAxis};
 
 /// Up to this many points on the longest line each point is marked by a dot.
 const DOTS_MAX: usize = 30;
@@ -73,7 +73,7 @@ impl Axes {
 }
 
 /// The points that have a place.
-fn known(line: &Line) -> impl Iterator<Item = (f64, f64)> {
+fn known(line: &ChartLine) -> impl Iterator<Item = (f64, f64)> {
     line.points.iter().copied().filter(is_known)
 }
 
@@ -81,7 +81,7 @@ fn is_known(point: &(f64, f64)) -> bool {
     point.0.is_finite() && point.1.is_finite()
 }
 
-fn curve(line: &Line, axes: &Axes, dotted: bool) -> Markup {
+fn curve(line: &ChartLine, axes: &Axes, dotted: bool) -> Markup {
     let class = line.color.class();
     html! {
         @for piece in line.points.split(|point| !is_known(point)).filter(|piece| !piece.is_empty()) {
@@ -120,7 +120,7 @@ fn mark(at: f64, what: &str, axes: &Axes) -> Markup {
 }
 
 /// Invisible columns, one around each point: the pointer in one of them shows the values of all lines there.
-fn places(lines: &[Line], axes: &Axes, unit: Unit) -> Markup {
+fn places(lines: &[ChartLine], axes: &Axes, unit: Unit) -> Markup {
     let Some(leading) = lines.iter().max_by_key(|line| known(line).count()) else { return Markup::default() };
     let at: Vec<f64> = known(leading).map(|point| point.0).collect();
     let xs: Vec<f64> = at.iter().map(|value| frame::x(&axes.x, *value)).collect();
@@ -138,7 +138,7 @@ fn places(lines: &[Line], axes: &Axes, unit: Unit) -> Markup {
 }
 
 /// Values of all lines within a column, the nearest of each, for lines need not have the same points.
-fn values(lines: &[Line], here: f64, column: (f64, f64), axes: &Axes, unit: Unit) -> String {
+fn values(lines: &[ChartLine], here: f64, column: (f64, f64), axes: &Axes, unit: Unit) -> String {
     let mut text = String::new();
     for line in lines {
         let distance = |point: &(f64, f64)| (frame::x(&axes.x, point.0) - here).abs();

@@ -1,6 +1,6 @@
 //! The page of one run: its headline figures and charts.
 
-use super::super::chart::{Chart, Color, Line, LineChart, XAxis};
+use super::super::chart::{Chart, ChartLine, Color, LineChart, XAxis};
 use super::super::units::{Unit, bytes, count, duration, number};
 use super::super::{Ended, Latency, OperationReport, ProcessUse, RunReport, Sample, ServerUse, phrase};
 use super::thin::{self, Interval};
@@ -204,6 +204,6 @@ where
     }
 }
 
-fn line(name: &str, color: Color, filled: bool, points: Vec<(f64, f64)>) -> Line {
-    Line { name: name.to_owned(), color, filled, points }
+fn line(name: &str, color: Color, filled: bool, points: Vec<(f64, f64)>) -> ChartLine {
+    ChartLine { name: name.to_owned(), color, filled, points }
 }

@@ -18,7 +18,7 @@ pub(crate) struct Keys {
 
 /// A mapping whose keys are all known.
 #[derive(Debug)]
-pub(crate) struct Fields<'a> {
+pub(crate) struct KeeperFields<'a> {
     file: &'a Path,
     line: usize,
     once: Vec<(&'static str, Field<'a>)>,
@@ -35,9 +35,13 @@ pub(crate) struct Field<'a> {
     pub(crate) line: usize,
 }
 
-impl<'a> Fields<'a> {
+impl<'a> KeeperFields<'a> {
     /// The mapping that a whole file is.
-    pub(crate) fn of_file(file: &'a Path, node: &'a Node, keys: &Keys) -> Result<Fields<'a>, BenchError> {
+    pub(crate) fn of_file(
+        file: &'a Path,
+        node: &'a Node,
+        keys: &Keys,
+    ) -> Result<KeeperFields<'a>, BenchError> {
         Field { file, key: "the file", node, line: node.line }.fields(keys)
     }
 
@@ -103,13 +107,14 @@ impl<'a> Field<'a> {
     }
 
     /// The value as a mapping; no value is an empty one.
-    pub(crate) fn fields(&self, keys: &Keys) -> Result<Fields<'a>, BenchError> {
+    pub(crate) fn fields(&self, keys: &Keys) -> Result<KeeperFields<'a>, BenchError> {
         let entries = match &self.node.value {
             Value::Mapping(entries) => entries.as_slice(),
             Value::Scalar(text) if text.is_empty() => &[],
             _ => return Err(self.wrong("a mapping")),
         };
-        let mut fields = Fields { file: self.file, line: self.line, once: Vec::new(), many: Vec::new() };
+        let mut fields =
+            KeeperFields { file: self.file, line: self.line, once: Vec::new(), many: Vec::new() };
         for entry in entries {
             fields.add(keys, entry)?;
         }
@@ -203,14 +208,14 @@ mod tests {
     const KEYS: Keys =
         Keys { once: &["count", "flag", "share", "inner", "connection_timeout_ms"], many: &["connection"] };
 
-    fn check(text: &str, read: impl Fn(&Fields<'_>) -> Result<String, BenchError>, expected: &str) {
+    fn check(text: &str, read: impl Fn(&KeeperFields<'_>) -> Result<String, BenchError>, expected: &str) {
         let file = Path::new("f.yaml");
         let node = paddock_yaml::parse(text).unwrap();
-        let read = Fields::of_file(file, &node, &KEYS).and_then(|fields| read(&fields));
+        let read = KeeperFields::of_file(file, &node, &KEYS).and_then(|fields| read(&fields));
         assert_eq!(read.unwrap_or_else(|error| error.to_string()), expected, "{text}");
     }
 
-    fn count(fields: &Fields<'_>) -> Result<String, BenchError> {
+    fn count(fields: &KeeperFields<'_>) -> Result<String, BenchError> {
         fields.needed("count")?.count().map(|count| count.to_string())
     }
 
@@ -224,7 +229,7 @@ mod tests {
 
     #[test]
     fn many_values_come_in_any_form() {
-        let many = |f: &Fields<'_>| {
+        let many = |f: &KeeperFields<'_>| {
             let texts: Result<Vec<&str>, _> = f.many().iter().map(|(_, field)| field.text()).collect();
             Ok(texts?.join(" "))
         };
@@ -246,7 +251,7 @@ mod tests {
             "f.yaml:1: unknown key `zzz`; known here: count, flag, share, inner, connection_timeout_ms, connection",
         );
         check("- a", count, "f.yaml:1: `the file` must be a mapping, not a list");
-        let share = |f: &Fields<'_>| Ok(f.needed("share")?.share()?.to_string());
+        let share = |f: &KeeperFields<'_>| Ok(f.needed("share")?.share()?.to_string());
         check("share: 1.5", share, "f.yaml:1: `share` must be a number from 0 to 1, not `1.5`");
     }
 }

@@ -10,7 +10,7 @@ use super::operations::{OperationKind, Operations};
 use super::plan::{KeeperPlan, Leaf, PlannedRequest, Pool};
 use super::values::Size;
 use crate::workload::multi_read;
-use crate::workload::{Lane, Next, ReplyVerdict, Request, ServerReply};
+use crate::workload::{Lane, NextRequest, ReplyVerdict, ServerReply, WorkloadRequest};
 
 pub(super) struct KeeperLane {
     plan: Arc<KeeperPlan>,
@@ -38,7 +38,7 @@ impl KeeperLane {
 }
 
 impl Lane for KeeperLane {
-    fn next(&mut self, request: &mut Request<'_>) -> Next {
+    fn next(&mut self, request: &mut WorkloadRequest<'_>) -> NextRequest {
         let KeeperLane { plan, operations, hand } = self;
         let step = plan.requests.choose(&mut hand.rng, |step| step.is_ready(&hand.made));
         let kind = match step.expect("a file in which no request could be made was refused") {
@@ -59,7 +59,7 @@ impl Lane for KeeperLane {
                 OperationKind::MultiRead
             }
         };
-        Next::Send(operations.number(kind))
+        NextRequest::Send(operations.number(kind))
     }
 
     fn answered(&mut self, answer: &ServerReply<'_>) -> ReplyVerdict {

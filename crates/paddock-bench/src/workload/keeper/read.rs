@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use paddock_proto::Extensions;
 
-use super::fields::{Field, Fields, Keys};
-use super::{Connection, KeeperFile, Output, OutputFile, check, requests, setup};
+use super::fields::{Field, KeeperFields, Keys};
+use super::{KeeperConnection, KeeperFile, Output, OutputFile, check, requests, setup};
 use crate::BenchError;
 
 /// With the spellings of older files, which newer versions of keeper-bench overlook.
@@ -65,7 +65,7 @@ pub(super) fn file(path: &Path, text: &str) -> Result<KeeperFile, BenchError> {
         line: error.line,
         message: error.to_string(),
     })?;
-    let fields = Fields::of_file(path, &root, &FILE_KEYS)?;
+    let fields = KeeperFields::of_file(path, &root, &FILE_KEYS)?;
     let generator = fields.needed("generator")?.fields(&GENERATOR_KEYS)?;
     let nodes = match either(fields.one("setup"), generator.one("setup"))? {
         Some(setup) => setup::read(setup)?,
@@ -105,7 +105,7 @@ fn either<'a>(one: Option<Field<'a>>, other: Option<Field<'a>>) -> Result<Option
     }
 }
 
-fn at_least_one(fields: &Fields<'_>, key: &str) -> Result<usize, BenchError> {
+fn at_least_one(fields: &KeeperFields<'_>, key: &str) -> Result<usize, BenchError> {
     let Some(field) = fields.one(key) else { return Ok(1) };
     match field.size()? {
         0 => Err(field.error(format!("`{key}` must be at least 1"))),
@@ -114,7 +114,7 @@ fn at_least_one(fields: &Fields<'_>, key: &str) -> Result<usize, BenchError> {
 }
 
 /// Refuses settings that no other setting can make up for, rather than overlooking them.
-fn refuse_if_set(fields: &Fields<'_>, keys: &[&str]) -> Result<(), BenchError> {
+fn refuse_if_set(fields: &KeeperFields<'_>, keys: &[&str]) -> Result<(), BenchError> {
     for field in keys.iter().filter_map(|key| fields.one(key)) {
         if field.flag()? {
             return Err(
@@ -130,19 +130,19 @@ const UNSUPPORTED: &str = "secure";
 const USE_COMPRESSION: &str = "use_compression";
 const USE_XID_64: &str = "use_xid_64";
 
-fn connections(field: Field<'_>) -> Result<Vec<Connection>, BenchError> {
+fn connections(field: Field<'_>) -> Result<Vec<KeeperConnection>, BenchError> {
     let fields = field.fields(&CONNECTIONS_KEYS)?;
     refuse_if_set(&fields, &[UNSUPPORTED])?;
     let defaults = timeouts(&fields, String::new())?;
     let each = |&(kind, field): &(&str, Field<'_>)| match kind {
-        "host" => Ok(Connection { host: host(field)?, ..defaults.clone() }),
+        "host" => Ok(KeeperConnection { host: host(field)?, ..defaults.clone() }),
         _ => connection(field, &defaults),
     };
     fields.many().iter().map(each).collect()
 }
 
-fn extensions(file: &Fields<'_>) -> Result<Extensions, BenchError> {
-    let flag = |fields: &Fields<'_>, key| fields.one(key).map_or(Ok(false), |field| field.flag());
+fn extensions(file: &KeeperFields<'_>) -> Result<Extensions, BenchError> {
+    let flag = |fields: &KeeperFields<'_>, key| fields.one(key).map_or(Ok(false), |field| field.flag());
     let tracing = flag(file, "enable_tracing")?;
     let Some(connections) = file.one("connections") else {
         return Ok(Extensions { tracing, ..Extensions::default() });
@@ -152,11 +152,11 @@ fn extensions(file: &Fields<'_>) -> Result<Extensions, BenchError> {
     Ok(Extensions { wide_xids, compression, tracing })
 }
 
-fn connection(field: Field<'_>, defaults: &Connection) -> Result<Connection, BenchError> {
+fn connection(field: Field<'_>, defaults: &KeeperConnection) -> Result<KeeperConnection, BenchError> {
     let fields = field.fields(&CONNECTION_KEYS)?;
     refuse_if_set(&fields, &[UNSUPPORTED, USE_COMPRESSION, USE_XID_64])?;
     let own = timeouts(&fields, host(fields.needed("host")?)?)?;
-    Ok(Connection {
+    Ok(KeeperConnection {
         session_timeout: own.session_timeout.or(defaults.session_timeout),
         connection_timeout: own.connection_timeout.or(defaults.connection_timeout),
         operation_timeout: own.operation_timeout.or(defaults.operation_timeout),
@@ -164,9 +164,9 @@ fn connection(field: Field<'_>, defaults: &Connection) -> Result<Connection, Ben
     })
 }
 
-fn timeouts(fields: &Fields<'_>, host: String) -> Result<Connection, BenchError> {
+fn timeouts(fields: &KeeperFields<'_>, host: String) -> Result<KeeperConnection, BenchError> {
     let timeout = |key| fields.one(key).map(|field| field.count().map(Duration::from_millis)).transpose();
-    Ok(Connection {
+    Ok(KeeperConnection {
         host,
         sessions: at_least_one(fields, "sessions")?,
         session_timeout: timeout("session_timeout_ms")?,

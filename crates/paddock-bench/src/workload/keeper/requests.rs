@@ -1,6 +1,6 @@
 //! The requests that a file asks for, as it says them.
 
-use super::fields::{Field, Fields, Keys};
+use super::fields::{Field, KeeperFields, Keys};
 use super::values::{Size, Text};
 use crate::BenchError;
 
@@ -127,7 +127,7 @@ pub(super) fn read(requests: Field<'_>) -> Result<Vec<Weighted<RequestKind>>, Be
     Ok(requests)
 }
 
-fn check_weights<T>(fields: &Fields<'_>, requests: &[Weighted<T>]) -> Result<(), BenchError> {
+fn check_weights<T>(fields: &KeeperFields<'_>, requests: &[Weighted<T>]) -> Result<(), BenchError> {
     if requests.is_empty() {
         return Err(fields.error("there are no requests here; add a create, set, get or list".to_string()));
     }
@@ -184,7 +184,7 @@ fn read_single(kind: &str, field: Field<'_>) -> Result<Weighted<Single>, BenchEr
     Ok(Weighted { weight: weight(&fields)?, request, line: FileLine(field.line) })
 }
 
-fn read_create(field: Field<'_>) -> Result<(Fields<'_>, Single), BenchError> {
+fn read_create(field: Field<'_>) -> Result<(KeeperFields<'_>, Single), BenchError> {
     let fields = field.fields(&CREATE_KEYS)?;
     let name_length = fields.one("name_length");
     let name_length = name_length.map(|length| at_least_one(length, "a name needs at least one letter"));
@@ -199,17 +199,17 @@ fn read_create(field: Field<'_>) -> Result<(Fields<'_>, Single), BenchError> {
     Ok((fields, create))
 }
 
-fn read_read(field: Field<'_>) -> Result<(Fields<'_>, Vec<PathSource>, f64), BenchError> {
+fn read_read(field: Field<'_>) -> Result<(KeeperFields<'_>, Vec<PathSource>, f64), BenchError> {
     let fields = field.fields(&READ_KEYS)?;
     let (paths, watch) = (paths(&fields)?, share(&fields, "watch_probability")?);
     Ok((fields, paths, watch))
 }
 
-fn weight(fields: &Fields<'_>) -> Result<u64, BenchError> {
+fn weight(fields: &KeeperFields<'_>) -> Result<u64, BenchError> {
     fields.one("weight").map_or(Ok(1), |weight| weight.count())
 }
 
-fn share(fields: &Fields<'_>, key: &str) -> Result<f64, BenchError> {
+fn share(fields: &KeeperFields<'_>, key: &str) -> Result<f64, BenchError> {
     fields.one(key).map_or(Ok(0.0), |share| share.share())
 }
 
@@ -218,7 +218,7 @@ fn at_least_one(field: Field<'_>, message: &str) -> Result<Size, BenchError> {
     if size.min() == 0 { Err(field.error(message.to_string())) } else { Ok(size) }
 }
 
-fn paths(fields: &Fields<'_>) -> Result<Vec<PathSource>, BenchError> {
+fn paths(fields: &KeeperFields<'_>) -> Result<Vec<PathSource>, BenchError> {
     if fields.many().is_empty() {
         return Err(fields.error("`path` is missing".to_string()));
     }

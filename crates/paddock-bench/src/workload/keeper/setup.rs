@@ -4,11 +4,11 @@ use std::collections::HashSet;
 
 use fastrand::Rng;
 
-use super::fields::{Field, Fields, Keys};
+use super::fields::{Field, KeeperFields, Keys};
 use super::names::Names;
 use super::values::{Size, Text};
 use crate::BenchError;
-use crate::workload::Znode;
+use crate::workload::PreparedZnode;
 
 /// A znode below another one, and what is below itself.
 #[derive(Clone, Debug, PartialEq)]
@@ -41,7 +41,7 @@ pub(super) fn read(setup: Field<'_>) -> Result<Vec<SetupNode>, BenchError> {
     }
 }
 
-fn read_nodes(parent: &Fields<'_>) -> Result<Vec<SetupNode>, BenchError> {
+fn read_nodes(parent: &KeeperFields<'_>) -> Result<Vec<SetupNode>, BenchError> {
     let mut nodes: Vec<SetupNode> = Vec::new();
     let mut names = HashSet::new();
     for (_, field) in parent.many() {
@@ -128,7 +128,7 @@ impl<'a> Expansion<'a> {
 }
 
 impl<'a> Iterator for Expansion<'a> {
-    type Item = (&'a SetupNode, Znode);
+    type Item = (&'a SetupNode, PreparedZnode);
 
     fn next(&mut self) -> Option<Self::Item> {
         loop {
@@ -150,7 +150,7 @@ impl<'a> Iterator for Expansion<'a> {
                 let parent = path.clone();
                 self.levels.push(Level { parent, nodes: &node.children, node: 0, copies: 0, names });
             }
-            return Some((node, Znode { path, data }));
+            return Some((node, PreparedZnode { path, data }));
         }
     }
 }
@@ -185,7 +185,7 @@ mod tests {
         let file = Path::new("f.yaml");
         let root = paddock_yaml::parse(text).unwrap();
         let keys = Keys { once: &["setup"], many: &[] };
-        let nodes = Fields::of_file(file, &root, &keys).and_then(|f| f.needed("setup")).and_then(read);
+        let nodes = KeeperFields::of_file(file, &root, &keys).and_then(|f| f.needed("setup")).and_then(read);
         let shown = match &nodes {
             Ok(nodes) => {
                 Expansion::new(nodes, 1).map(|(_, znode)| shape(&znode)).collect::<Vec<_>>().join(" ")
@@ -196,7 +196,7 @@ mod tests {
     }
 
     /// The path with the number of letters in the place of each random name.
-    fn shape(znode: &Znode) -> String {
+    fn shape(znode: &PreparedZnode) -> String {
         let names = znode.path.split('/').skip(1);
         let names = names.map(|name| if name.len() > 8 { name.len().to_string() } else { name.to_string() });
         format!("/{}:{}", names.collect::<Vec<_>>().join("/"), znode.data.len())

@@ -4,7 +4,7 @@ use paddock_proto::{Extensions, OpCode};
 
 use super::*;
 use crate::workload::model::Model;
-use crate::workload::{Next, ReplyVerdict};
+use crate::workload::{NextRequest, ReplyVerdict};
 
 fn example(name: &str) -> KeeperFile {
     load(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/examples/bench").join(name)).unwrap()
@@ -112,7 +112,7 @@ fn a_session_repeats_from_the_seed() {
         for _ in 0..1000 {
             let mut frame = Vec::new();
             let (next, _) = model.turn(lane.as_mut(), &mut frame);
-            assert!(matches!(next, Next::Send(_)));
+            assert!(matches!(next, NextRequest::Send(_)));
             all.push(frame);
         }
         (workload.setup().collect::<Vec<_>>(), all)

@@ -6,7 +6,7 @@ use paddock_proto::OpCode;
 
 use super::recorded::Exchange;
 use crate::workload::multi_read;
-use crate::workload::{Lane, Next, ReplyVerdict, Request, ServerReply};
+use crate::workload::{Lane, NextRequest, ReplyVerdict, ServerReply, WorkloadRequest};
 
 pub(super) struct ReplayLane {
     exchanges: Arc<[Exchange]>,
@@ -23,18 +23,18 @@ impl ReplayLane {
 }
 
 impl Lane for ReplayLane {
-    fn next(&mut self, request: &mut Request<'_>) -> Next {
-        let Some(exchange) = self.exchanges.get(self.sent) else { return Next::Done };
+    fn next(&mut self, request: &mut WorkloadRequest<'_>) -> NextRequest {
+        let Some(exchange) = self.exchanges.get(self.sent) else { return NextRequest::Done };
         if let Some(due) = exchange.due
             && !self.announced
         {
             self.announced = true;
-            return Next::At(due);
+            return NextRequest::At(due);
         }
         request.write(exchange.op, |out| out.extend_from_slice(&exchange.body));
         self.announced = false;
         self.sent += 1;
-        Next::Send(exchange.operation)
+        NextRequest::Send(exchange.operation)
     }
 
     fn answered(&mut self, answer: &ServerReply<'_>) -> ReplyVerdict {

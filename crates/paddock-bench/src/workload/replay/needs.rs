@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use paddock_proto::{ErrorCode, parent_and_name};
 
-use super::recorded::{Call, RecordedSession};
+use super::recorded::{RecordedCall, RecordedSession};
 use super::rows::RecordedRow;
 use super::spelling::Op;
 
@@ -43,7 +43,7 @@ impl Needs {
         needs
     }
 
-    fn learn(&mut self, call: &Call) {
+    fn learn(&mut self, call: &RecordedCall) {
         let applied = call.error.is_none_or(|error| error == OK);
         let single = call.rows.len() == 1;
         for row in &call.rows {

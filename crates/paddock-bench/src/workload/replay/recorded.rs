@@ -27,12 +27,12 @@ pub(super) struct Exchange {
 #[derive(Debug, Default)]
 pub(super) struct RecordedSession {
     pub(super) exchanges: Vec<Exchange>,
-    pub(super) calls: Vec<Call>,
+    pub(super) calls: Vec<RecordedCall>,
 }
 
 /// One request as it was recorded.
 #[derive(Debug)]
-pub(super) struct Call {
+pub(super) struct RecordedCall {
     pub(super) line: usize,
     pub(super) time: Option<SystemTime>,
     pub(super) error: Option<i32>,
@@ -68,7 +68,7 @@ fn session(
         let (op, body) = request(&row, &parts).map_err(|(line, message)| in_file(path, line, message))?;
         let (operation, error) = (operation(op, operations), row.error);
         session.exchanges.push(Exchange { op, body: body.into(), operation, error, due: None });
-        session.calls.push(Call { line: row.line, time: row.time, error, rows: rows_of(row, parts) });
+        session.calls.push(RecordedCall { line: row.line, time: row.time, error, rows: rows_of(row, parts) });
     }
     Ok(session)
 }

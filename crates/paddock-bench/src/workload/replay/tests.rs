@@ -2,7 +2,7 @@ use std::io::Write as _;
 
 use super::*;
 use crate::workload::model::Model;
-use crate::workload::{Next, ReplyVerdict};
+use crate::workload::{NextRequest, ReplyVerdict};
 
 const EXAMPLE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/examples/bench/recorded.csv");
 
@@ -14,7 +14,7 @@ fn load_text(text: &str, speed: Option<f64>) -> Result<Replay, BenchError> {
 
 /// Znodes that setup makes below the root.
 fn setup(replay: &Replay) -> Vec<String> {
-    let below = |znode: Znode| znode.path.strip_prefix("/replay").unwrap().to_owned();
+    let below = |znode: PreparedZnode| znode.path.strip_prefix("/replay").unwrap().to_owned();
     replay.setup().map(below).filter(|path| !path.is_empty()).collect()
 }
 
@@ -30,7 +30,7 @@ fn play(replay: &Replay) -> Vec<String> {
                 let mark = if verdict == ReplyVerdict::Bad { "!" } else { "" };
                 answers.push(format!("{} {error}{mark}", names[operation.0]));
             }
-            next != Next::Done
+            next != NextRequest::Done
         });
     }
     answers
@@ -113,11 +113,11 @@ fn a_multi_takes_its_rows() {
 #[test]
 fn rows_of_clickhouses_own_table_are_understood() {
     let text = "hostname,type,event_time_microseconds,request_idx,session_id,xid,op_num,path,requests_size,zxid\n\
-                h,Request,2026-11-20 10:00:00.000002,2,9,1,Create,/a/b,0,\\N\n\
-                h,Request,2026-11-20 10:00:00.000002,1,9,1,Create,/a,0,\\N\n\
-                h,Request,2026-11-20 10:00:00.000002,0,9,1,Multi,,2,\\N\n\
+                h,WorkloadRequest,2026-11-20 10:00:00.000002,2,9,1,Create,/a/b,0,\\N\n\
+                h,WorkloadRequest,2026-11-20 10:00:00.000002,1,9,1,Create,/a,0,\\N\n\
+                h,WorkloadRequest,2026-11-20 10:00:00.000002,0,9,1,Multi,,2,\\N\n\
                 h,Response,2026-11-20 10:00:00.000005,0,9,1,Multi,,2,77\n\
-                h,Request,2026-11-20 10:00:00.000001,0,9,-2,Heartbeat,,0,\\N\n\
+                h,WorkloadRequest,2026-11-20 10:00:00.000001,0,9,-2,Heartbeat,,0,\\N\n\
                 h,Finalize,2026-11-20 10:00:00.000001,0,9,3,Get,/b,0,\\N\n";
     assert_eq!(play(&load_text(text, Some(1.0)).unwrap()), ["multi 0"]);
 }
@@ -140,10 +140,10 @@ fn with_a_speed_each_request_has_its_time() {
         let (mut model, mut frame) = (Model::of(&replay), Vec::new());
         let mut lane = replay.lanes(1).remove(0);
         std::iter::from_fn(|| {
-            Some(model.turn(lane.as_mut(), &mut frame).0).filter(|next| *next != Next::Done)
+            Some(model.turn(lane.as_mut(), &mut frame).0).filter(|next| *next != NextRequest::Done)
         })
         .filter_map(|next| match next {
-            Next::At(due) => Some(due.as_millis()),
+            NextRequest::At(due) => Some(due.as_millis()),
             _ => None,
         })
         .collect::<Vec<_>>()
