@@ -9,14 +9,14 @@ use paddock_proto::{SessionId, Write};
 use paddock_state::ConnId;
 use paddock_tree::Command;
 
-use crate::lanes::Waiting;
+use crate::lanes::QueuedRequest;
 use crate::plan::{Dependencies, Limits};
 
 const BYTES_MAX: usize = 512 << 10;
 
 #[derive(Debug, Default)]
 pub(crate) struct Batch {
-    pub(crate) entries: Vec<(ConnId, Waiting)>,
+    pub(crate) entries: Vec<(ConnId, QueuedRequest)>,
     named: BTreeSet<String>,
     parents: BTreeSet<String>,
     sessions: BTreeSet<SessionId>,

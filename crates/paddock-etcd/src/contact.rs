@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 const BEHIND_MAX: usize = 64;
 
 #[derive(Debug)]
-pub(crate) struct Contact {
+pub(crate) struct EtcdContact {
     confirmed_ms: u64,
     /// Answers that name revisions which the state has not reached, in the order of the questions.
     behind: VecDeque<Probed>,
@@ -23,9 +23,9 @@ struct Probed {
     revision: i64,
 }
 
-impl Contact {
-    pub(crate) fn new(now_ms: u64) -> Contact {
-        Contact { confirmed_ms: now_ms, behind: VecDeque::new() }
+impl EtcdContact {
+    pub(crate) fn new(now_ms: u64) -> EtcdContact {
+        EtcdContact { confirmed_ms: now_ms, behind: VecDeque::new() }
     }
 
     /// Time at which the state was that of etcd for sure, in milliseconds of the monotonic clock.
@@ -87,7 +87,7 @@ mod tests {
 
     #[test]
     fn an_answer_counts_when_the_state_has_come_as_far_and_since_its_question() {
-        let mut contact = Contact::new(100);
+        let mut contact = EtcdContact::new(100);
         contact.answered(200, 7);
         contact.answered(400, 9);
         contact.reached(6);
@@ -104,7 +104,7 @@ mod tests {
 
     #[test]
     fn a_state_that_lags_for_long_costs_no_memory_and_counts_as_far_as_it_has_come() {
-        let mut contact = Contact::new(0);
+        let mut contact = EtcdContact::new(0);
         (1..10_000).for_each(|at| contact.answered(at, at as i64));
         assert_eq!(contact.behind.len(), BEHIND_MAX);
         contact.reached(10);

@@ -21,7 +21,7 @@ use paddock_proto::{SessionId, SessionSecret, Xid};
 use paddock_state::{ConnId, Garbage, Now, Outboxes, State, contact_max_ms};
 
 use crate::calls::{Calls, Purpose};
-use crate::contact::Contact;
+use crate::contact::EtcdContact;
 use crate::contract::{Call, Effects, Input, WatchOrder};
 use crate::flights::{Flights, Part};
 use crate::keys::Keys;
@@ -71,7 +71,7 @@ pub struct EngineCounts {
 #[derive(Debug)]
 pub struct Engine {
     options: EngineOptions,
-    phase: Phase,
+    phase: LoadingPhase,
     mirror: Mirror,
     /// Newest revision that the state shows.
     installed: i64,
@@ -91,7 +91,7 @@ pub struct Engine {
     /// Time at which a secret was written last, in milliseconds of the monotonic clock.
     secret_ms: Option<u64>,
     probed_ms: u64,
-    contact: Contact,
+    contact: EtcdContact,
     /// Time from which on the engine's own writes are tried again, after etcd has refused one, in milliseconds of the monotonic clock.
     own_writes_from_ms: u64,
     /// Time at which a transaction was completed last, in milliseconds of the monotonic clock.
@@ -101,7 +101,7 @@ pub struct Engine {
 }
 
 #[derive(Debug)]
-enum Phase {
+enum LoadingPhase {
     Loading(Box<Loading>),
     Following,
 }
@@ -140,7 +140,7 @@ impl Engine {
         let EngineOptions { keys, front, limits, tick_ms, garbage_interval_ms, garbage_max, .. } =
             options.clone();
         Engine {
-            phase: Phase::Loading(Box::new(Loading::new(now.monotonic_ms))),
+            phase: LoadingPhase::Loading(Box::new(Loading::new(now.monotonic_ms))),
             mirror: Mirror::new(keys, front, limits),
             installed: 0,
             watch: Watching::default(),
@@ -156,7 +156,7 @@ impl Engine {
             garbage: Garbage::new(garbage_interval_ms + front % garbage_interval_ms.max(1), garbage_max, now),
             secret_ms: None,
             probed_ms: 0,
-            contact: Contact::new(now.monotonic_ms),
+            contact: EtcdContact::new(now.monotonic_ms),
             own_writes_from_ms: 0,
             progress_ms: now.monotonic_ms,
             ticks: 0,
@@ -167,7 +167,7 @@ impl Engine {
 
     /// True once the state is that of etcd.
     pub fn is_following(&self) -> bool {
-        matches!(self.phase, Phase::Following)
+        matches!(self.phase, LoadingPhase::Following)
     }
 
     /// True if clients that connect now can be served.

@@ -10,7 +10,7 @@ use paddock_proto::SessionId;
 use paddock_state::ConnId;
 use paddock_tree::QuotaOverrun;
 
-use crate::lanes::{Item, Waiting};
+use crate::lanes::{Item, QueuedRequest};
 use crate::plan::{Operation, PlannedReply, Transaction};
 use crate::revisions::KeyEvent;
 
@@ -19,7 +19,7 @@ use crate::revisions::KeyEvent;
 pub(crate) enum Part {
     Client {
         conn: ConnId,
-        waiting: Waiting,
+        waiting: QueuedRequest,
         planned: PlannedReply,
     },
     /// A session has ended, or is to end: its znodes go, or its key if that has to go first.

@@ -42,7 +42,7 @@ pub(crate) struct SessionItem {
 }
 
 #[derive(Debug)]
-pub(crate) struct Waiting {
+pub(crate) struct QueuedRequest {
     pub(crate) item: Item,
     pub(crate) since_ms: u64,
     /// The request has failed together with others, and is to be tried alone.
@@ -50,7 +50,7 @@ pub(crate) struct Waiting {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Place {
+enum LanePlace {
     Idle,
     Ready,
     Busy,
@@ -60,8 +60,8 @@ enum Place {
 
 #[derive(Debug)]
 struct Lane {
-    items: VecDeque<Waiting>,
-    place: Place,
+    items: VecDeque<QueuedRequest>,
+    place: LanePlace,
     /// The connection was told to close: what it asks is not carried out any more.
     is_closed: bool,
     /// Number of connections that resume its session.
@@ -81,7 +81,7 @@ pub(crate) struct Lanes {
 
 impl Lane {
     fn new() -> Lane {
-        Lane { items: VecDeque::new(), place: Place::Idle, is_closed: false, holders: 0 }
+        Lane { items: VecDeque::new(), place: LanePlace::Idle, is_closed: false, holders: 0 }
     }
 
     /// True if the connection is gone.
@@ -100,9 +100,9 @@ impl Lanes {
             // Its client may have the session elsewhere by now.
             lane.items.retain(|waiting| !matches!(waiting.item, Item::Session(_)));
         }
-        lane.items.push_back(Waiting { item, since_ms, is_alone: false });
-        if lane.place == Place::Idle {
-            lane.place = Place::Ready;
+        lane.items.push_back(QueuedRequest { item, since_ms, is_alone: false });
+        if lane.place == LanePlace::Idle {
+            lane.place = LanePlace::Ready;
             self.ready.push_back(conn);
         }
     }
@@ -110,19 +110,19 @@ impl Lanes {
     /// The next ready lane, which is busy from now on. It is to be freed, blocked or kept ready.
     pub(crate) fn next(&mut self) -> Option<ConnId> {
         while let Some(conn) = self.ready.pop_front() {
-            if let Some(lane) = self.lanes.get_mut(&conn).filter(|lane| lane.place == Place::Ready) {
-                lane.place = Place::Busy;
+            if let Some(lane) = self.lanes.get_mut(&conn).filter(|lane| lane.place == LanePlace::Ready) {
+                lane.place = LanePlace::Busy;
                 return Some(conn);
             }
         }
         None
     }
 
-    pub(crate) fn first(&mut self, conn: ConnId) -> Option<&mut Waiting> {
+    pub(crate) fn first(&mut self, conn: ConnId) -> Option<&mut QueuedRequest> {
         self.lanes.get_mut(&conn)?.items.front_mut()
     }
 
-    pub(crate) fn take(&mut self, conn: ConnId) -> Option<Waiting> {
+    pub(crate) fn take(&mut self, conn: ConnId) -> Option<QueuedRequest> {
         self.lanes.get_mut(&conn)?.items.pop_front()
     }
 
@@ -130,7 +130,7 @@ impl Lanes {
     pub(crate) fn take_read(&mut self, conn: ConnId) -> Option<QueuedRead> {
         let items = &mut self.lanes.get_mut(&conn)?.items;
         match items.pop_front()? {
-            Waiting { item: Item::Read(read), .. } => Some(read),
+            QueuedRequest { item: Item::Read(read), .. } => Some(read),
             other => {
                 items.push_front(other);
                 None
@@ -140,7 +140,7 @@ impl Lanes {
 
     /// Puts a request back in front of the others, unless the connection was closed meanwhile. One for a session is dropped if the
     /// connection is gone.
-    pub(crate) fn put_back(&mut self, conn: ConnId, waiting: Waiting) {
+    pub(crate) fn put_back(&mut self, conn: ConnId, waiting: QueuedRequest) {
         let is_for_session = matches!(waiting.item, Item::Session(_));
         let is_over = |lane: &Lane| lane.is_closed || is_for_session && lane.has_end();
         match self.lanes.get_mut(&conn).filter(|lane| !is_over(lane)) {
@@ -172,8 +172,8 @@ impl Lanes {
             return;
         }
         match lane.place {
-            Place::Held => self.free(former),
-            Place::Idle if !lane.is_closed => drop(self.lanes.remove(&former)),
+            LanePlace::Held => self.free(former),
+            LanePlace::Idle if !lane.is_closed => drop(self.lanes.remove(&former)),
             _ => {}
         }
     }
@@ -181,17 +181,17 @@ impl Lanes {
     /// True if another connection resumes the session of this one. It waits for the end of that then.
     pub(crate) fn wait_if_held(&mut self, conn: ConnId) -> bool {
         let lane = self.lanes.get_mut(&conn).filter(|lane| lane.holders > 0);
-        lane.map(|lane| lane.place = Place::Held).is_some()
+        lane.map(|lane| lane.place = LanePlace::Held).is_some()
     }
 
     /// The lane waits for nothing any more.
     pub(crate) fn free(&mut self, conn: ConnId) {
         let Some(lane) = self.lanes.get_mut(&conn) else { return };
         if !lane.items.is_empty() {
-            lane.place = Place::Ready;
+            lane.place = LanePlace::Ready;
             self.ready.push_back(conn);
         } else if lane.is_closed || lane.holders > 0 {
-            lane.place = Place::Idle;
+            lane.place = LanePlace::Idle;
         } else {
             self.lanes.remove(&conn);
         }
@@ -201,7 +201,7 @@ impl Lanes {
     pub(crate) fn keep_ready(&mut self, conns: &[ConnId]) {
         for conn in conns.iter().rev() {
             if let Some(lane) = self.lanes.get_mut(conn) {
-                lane.place = Place::Ready;
+                lane.place = LanePlace::Ready;
                 self.ready.push_front(*conn);
             }
         }
@@ -209,7 +209,7 @@ impl Lanes {
 
     pub(crate) fn block(&mut self, conn: ConnId) {
         if let Some(lane) = self.lanes.get_mut(&conn) {
-            lane.place = Place::Blocked;
+            lane.place = LanePlace::Blocked;
             self.blocked.push(conn);
         }
     }
@@ -217,7 +217,7 @@ impl Lanes {
     /// The lane waits for the next tick.
     pub(crate) fn pause(&mut self, conn: ConnId) {
         if let Some(lane) = self.lanes.get_mut(&conn) {
-            lane.place = Place::Blocked;
+            lane.place = LanePlace::Blocked;
             self.paused.push(conn);
         }
     }
@@ -271,7 +271,7 @@ impl Lanes {
 
     /// Connections that hold the lane of another one, and have no resume in their own.
     pub(crate) fn holders_without_resume(&self) -> Vec<ConnId> {
-        let is_resume = |waiting: &Waiting| matches!(waiting.item, Item::Session(_));
+        let is_resume = |waiting: &QueuedRequest| matches!(waiting.item, Item::Session(_));
         let has_resume =
             |conn: &ConnId| self.lanes.get(conn).is_some_and(|lane| lane.items.iter().any(is_resume));
         sorted(self.resuming.keys().copied().filter(|conn| !has_resume(conn)))
@@ -282,7 +282,7 @@ impl Lanes {
         let at =
             |place| sorted(self.lanes.iter().filter(|(_, lane)| lane.place == place).map(|(conn, _)| *conn));
         let is_paused = |conn: &ConnId| self.paused.contains(conn);
-        (at(Place::Busy), at(Place::Blocked).into_iter().filter(|conn| !is_paused(conn)).collect())
+        (at(LanePlace::Busy), at(LanePlace::Blocked).into_iter().filter(|conn| !is_paused(conn)).collect())
     }
 
     /// All connections of which something waits.

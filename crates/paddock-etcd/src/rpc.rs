@@ -10,13 +10,13 @@ mod pairs;
 use crate::contract::{Answer, Call, CallError, WatchMessage, WatchOrder};
 use crate::plan::{Compare, Operation, Transaction};
 use crate::revisions::KeyEvent;
-use fields::{Field, Message, fields};
+use fields::{Field, WireMessage, fields};
 
 pub use fields::ProtobufError;
 pub use pairs::{PairsPage, TIME_TO_LIVE, decode_pairs, decode_time_to_live, encode_time_to_live};
 
 /// Path of a method, and its request.
-pub type Request = (&'static str, Vec<u8>);
+pub type RpcRequest = (&'static str, Vec<u8>);
 
 pub const WATCH: &str = "/etcdserverpb.Watch/Watch";
 pub const KEEP_ALIVE: &str = "/etcdserverpb.Lease/LeaseKeepAlive";
@@ -25,8 +25,8 @@ pub const AUTHENTICATE: &str = "/etcdserverpb.Auth/Authenticate";
 const COMPARE_MOD: i64 = 2;
 const EVENT_DELETE: i64 = 1;
 
-pub fn encode_call(call: &Call) -> Request {
-    let mut message = Message::default();
+pub fn encode_call(call: &Call) -> RpcRequest {
+    let mut message = WireMessage::default();
     match call {
         Call::Read { start, end, revision, limit } => {
             message.bytes(1, start).bytes(2, end).number(3, *limit).number(4, *revision);
@@ -42,7 +42,8 @@ pub fn encode_call(call: &Call) -> Request {
 }
 
 fn encode_transaction(transaction: &Transaction) -> Vec<u8> {
-    let (mut message, mut inner, mut outer) = (Message::default(), Message::default(), Message::default());
+    let (mut message, mut inner, mut outer) =
+        (WireMessage::default(), WireMessage::default(), WireMessage::default());
     for Compare { key, mod_revision } in &transaction.compares {
         // Zero has to be written: a compare without a number is refused.
         inner.restart().number(2, COMPARE_MOD).bytes(3, key).present(6, *mod_revision);
@@ -72,8 +73,8 @@ fn encode_transaction(transaction: &Transaction) -> Vec<u8> {
 /// of the past, and a member that lags compares what is not so any more.
 fn linearizable_read(compares: &[Compare]) -> Vec<u8> {
     let key = compares.first().map_or(&b"\0"[..], |compare| &compare.key);
-    let count = Message::default().bytes(1, key).number(9, 1).take();
-    Message::default().bytes(1, &count).take()
+    let count = WireMessage::default().bytes(1, key).number(9, 1).take();
+    WireMessage::default().bytes(1, &count).take()
 }
 
 /// The answer to a call.
@@ -107,8 +108,8 @@ pub fn decode_answer(call: &Call, bytes: &[u8]) -> Result<Answer, ProtobufError>
 pub fn encode_watch(order: &WatchOrder) -> Vec<u8> {
     let WatchOrder { start, end, first_revision, .. } = order;
     let create =
-        Message::default().bytes(1, start).bytes(2, end).number(3, *first_revision).number(4, 1).take();
-    Message::default().bytes(1, &create).take()
+        WireMessage::default().bytes(1, start).bytes(2, end).number(3, *first_revision).number(4, 1).take();
+    WireMessage::default().bytes(1, &create).take()
 }
 
 pub fn decode_watch(bytes: &[u8]) -> Result<WatchMessage, ProtobufError> {
@@ -138,11 +139,11 @@ pub fn decode_watch(bytes: &[u8]) -> Result<WatchMessage, ProtobufError> {
 }
 
 pub fn encode_keep_alive(lease: i64) -> Vec<u8> {
-    Message::default().number(1, lease).take()
+    WireMessage::default().number(1, lease).take()
 }
 
 pub fn encode_authenticate(user: &str, password: &str) -> Vec<u8> {
-    Message::default().bytes(1, user.as_bytes()).bytes(2, password.as_bytes()).take()
+    WireMessage::default().bytes(1, user.as_bytes()).bytes(2, password.as_bytes()).take()
 }
 
 /// The token that later calls show.
@@ -260,11 +261,11 @@ mod tests {
 
     #[test]
     fn a_watch_message_is_told_by_its_fields() {
-        let header = Message::default().number(1, 77).number(3, 9).take();
-        let pair = Message::default().bytes(1, b"k").number(2, 3).number(3, 8).bytes(5, b"v").take();
-        let put = Message::default().bytes(2, &pair).take();
-        let delete = Message::default().number(1, 1).bytes(2, &pair).take();
-        let events = Message::default().bytes(1, &header).bytes(11, &put).bytes(11, &delete).take();
+        let header = WireMessage::default().number(1, 77).number(3, 9).take();
+        let pair = WireMessage::default().bytes(1, b"k").number(2, 3).number(3, 8).bytes(5, b"v").take();
+        let put = WireMessage::default().bytes(2, &pair).take();
+        let delete = WireMessage::default().number(1, 1).bytes(2, &pair).take();
+        let events = WireMessage::default().bytes(1, &header).bytes(11, &put).bytes(11, &delete).take();
         let event = |value: Option<&[u8]>| KeyEvent {
             key: b"k".to_vec(),
             value: value.map(<[u8]>::to_vec),
@@ -272,12 +273,12 @@ mod tests {
         };
         let told = WatchMessage::Events { revision: 8, events: vec![event(Some(b"v")), event(None)] };
         assert_eq!(decode_watch(&events), Ok(told));
-        let with = |field, number| Message::default().bytes(1, &header).number(field, number).take();
+        let with = |field, number| WireMessage::default().bytes(1, &header).number(field, number).take();
         assert_eq!(decode_watch(&with(3, 1)), Ok(WatchMessage::Opened));
         assert_eq!(decode_watch(&with(5, 4)), Ok(WatchMessage::Compacted));
         assert!(matches!(decode_watch(&with(4, 1)), Ok(WatchMessage::Lost(_))));
         let idle = WatchMessage::Events { revision: 9, events: vec![] };
-        assert_eq!(decode_watch(&Message::default().bytes(1, &header).take()), Ok(idle));
+        assert_eq!(decode_watch(&WireMessage::default().bytes(1, &header).take()), Ok(idle));
         assert!((1..events.len()).any(|end| decode_watch(&events[..end]).is_err()));
     }
 

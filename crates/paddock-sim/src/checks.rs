@@ -20,7 +20,7 @@ use paddock_replica::LogEntry;
 
 use crate::machine::setup::Settings;
 use answers::Acknowledged;
-use contact::Contact;
+use contact::ContactCheck;
 use elections::Elections;
 use moves::Moves;
 use once::Once;
@@ -36,7 +36,7 @@ pub(crate) struct Checks {
     pub(crate) once: Once,
     pub(crate) sessions: Sessions,
     pub(crate) moves: Moves,
-    pub(crate) contact: Contact,
+    pub(crate) contact: ContactCheck,
     pub(crate) elections: Elections,
     pub(crate) real_time: RealTime,
     pub(crate) acknowledged: Acknowledged,

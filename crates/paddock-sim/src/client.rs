@@ -18,7 +18,7 @@ use crate::checks::watching::Watching;
 use crate::names;
 use crate::time::{SimDuration, Time};
 use crate::wire::Frame;
-use ask::{Ask, Request};
+use ask::{Ask, AskedRequest};
 pub(crate) use habits::Habits;
 use paddock_chance::Chance;
 
@@ -50,7 +50,7 @@ pub(crate) enum Deed {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Phase {
+enum ClientPhase {
     /// Without a connection.
     Away,
     Greeting,
@@ -68,11 +68,11 @@ pub(crate) enum Mood {
 }
 
 #[derive(Debug)]
-pub(crate) struct Client {
+pub(crate) struct SimClient {
     number: usize,
     chance: Chance,
     habits: Habits,
-    phase: Phase,
+    phase: ClientPhase,
     conn: Option<ConnId>,
     member: u8,
     is_gone: bool,
@@ -93,7 +93,7 @@ pub(crate) struct Client {
     ids: Vec<Id>,
     /// User and password that it has shown, without an answer to that yet.
     unconfirmed: Option<&'static str>,
-    asked: VecDeque<Request>,
+    asked: VecDeque<AskedRequest>,
     pings: usize,
     next_xid: i32,
     marks: u64,
@@ -109,16 +109,16 @@ pub(crate) struct Client {
     acknowledged: u64,
 }
 
-impl Client {
-    pub(crate) fn new(number: usize, habits: Habits, chance: Chance) -> Client {
-        Client {
+impl SimClient {
+    pub(crate) fn new(number: usize, habits: Habits, chance: Chance) -> SimClient {
+        SimClient {
             number,
             claims: chance.clone(),
             claimed: None,
             password: Password::ZERO,
             chance,
             habits,
-            phase: Phase::Away,
+            phase: ClientPhase::Away,
             conn: None,
             member: 0,
             is_gone: false,
@@ -157,7 +157,7 @@ impl Client {
     }
 
     pub(crate) fn is_content(&self) -> bool {
-        let is_served = self.phase == Phase::Serving && !self.only_reads && self.asked.is_empty();
+        let is_served = self.phase == ClientPhase::Serving && !self.only_reads && self.asked.is_empty();
         self.is_gone || is_served
     }
 
@@ -186,9 +186,9 @@ impl Client {
         let next = now + SimDuration(wait);
         // A client keeps the protocol's times, whatever it has to do.
         let due = match self.phase {
-            Phase::Away => next,
-            Phase::Serving => (self.sent + self.ping_after()).min(self.heard + self.patience()),
-            Phase::Greeting | Phase::Identifying => self.heard + self.patience(),
+            ClientPhase::Away => next,
+            ClientPhase::Serving => (self.sent + self.ping_after()).min(self.heard + self.patience()),
+            ClientPhase::Greeting | ClientPhase::Identifying => self.heard + self.patience(),
         };
         (!self.is_gone).then_some(next.min(due).max(now + SimDuration::micros(1)))
     }
@@ -211,7 +211,7 @@ impl Client {
     /// its member a short time ago. Who is about to end its session itself relies on nothing any more.
     pub(crate) fn belief(&self, now: Time) -> Option<(SessionId, ConnId, SimDuration)> {
         let close = Ask::Write(Wish::CloseSession);
-        let is_connected = self.phase == Phase::Serving && !self.only_reads && !self.is_gone;
+        let is_connected = self.phase == ClientPhase::Serving && !self.only_reads && !self.is_gone;
         let relies = is_connected
             && now - self.heard <= self.patience()
             && !self.asked.iter().any(|request| request.ask == close);
@@ -226,19 +226,19 @@ impl Client {
         let silence = now - self.heard;
         let read_only_acts = READ_ONLY.0 / self.habits.pause.0 + 1;
         match self.phase {
-            Phase::Away => self.connect(now, machines, checks),
+            ClientPhase::Away => self.connect(now, machines, checks),
             _ if silence >= self.patience() || self.has_enough => self.leave(),
-            Phase::Greeting | Phase::Identifying => Vec::new(),
+            ClientPhase::Greeting | ClientPhase::Identifying => Vec::new(),
             // Meanwhile it has found a member that writes, or thinks so.
-            Phase::Serving if self.only_reads && self.chance.one_in(read_only_acts) => self.leave(),
-            Phase::Serving if mood == Mood::Busy => self.be_busy(now, checks),
-            Phase::Serving => self.ping_if_due(now),
+            ClientPhase::Serving if self.only_reads && self.chance.one_in(read_only_acts) => self.leave(),
+            ClientPhase::Serving if mood == Mood::Busy => self.be_busy(now, checks),
+            ClientPhase::Serving => self.ping_if_due(now),
         }
     }
 
     fn connect(&mut self, now: Time, machines: u8, checks: &Checks) -> Vec<Deed> {
         self.member = self.chance.between(1, u64::from(machines)) as u8;
-        self.phase = Phase::Greeting;
+        self.phase = ClientPhase::Greeting;
         self.heard = now;
         // No client remembers what it was told by events.
         self.seen = self.last_zxid;
@@ -277,7 +277,7 @@ impl Client {
 
     /// The outcome of unanswered requests is unknown.
     fn lose_connection(&mut self) -> Option<ConnId> {
-        self.phase = Phase::Away;
+        self.phase = ClientPhase::Away;
         self.asked.clear();
         self.pings = 0;
         (self.has_enough, self.claimed) = (false, None);
@@ -368,13 +368,13 @@ impl Client {
         }
         let (op, body) = ask.encode();
         let (shown, ids) = (checks.real_time.shown(), self.shown_ids());
-        self.asked.push_back(Request { xid, ask, shown, ids });
+        self.asked.push_back(AskedRequest { xid, ask, shown, ids });
         Deed::Send(Frame::Request { xid, op, body })
     }
 
     /// Sets the watches again that it had on another connection, if there are any.
     fn set_watches(&mut self, now: Time, checks: &Checks) -> Vec<Deed> {
-        self.phase = Phase::Serving;
+        self.phase = ClientPhase::Serving;
         if self.watching.is_empty() {
             return Vec::new();
         }
@@ -386,7 +386,7 @@ impl Client {
         encode::set_watches(&mut body, &watches);
         let (xid, ask) = (Xid::SET_WATCHES, Ask::SetWatches { relative_zxid });
         let (shown, ids) = (checks.real_time.shown(), self.shown_ids());
-        self.asked.push_back(Request { xid, ask, shown, ids });
+        self.asked.push_back(AskedRequest { xid, ask, shown, ids });
         vec![Deed::Send(Frame::Request { xid, op, body })]
     }
 }

@@ -23,7 +23,7 @@ use crate::time::{SimDuration, Time};
 use clock::MachineClock;
 use disk::SimDisk;
 use paddock_chance::Chance;
-use process::Process;
+use process::SimProcess;
 use setup::Settings;
 
 /// Directory in which a member keeps what it has.
@@ -43,7 +43,7 @@ pub(crate) struct Machine {
     pub(crate) number: u8,
     pub(crate) disk: SimDisk,
     pub(crate) clock: MachineClock,
-    pub(crate) process: Option<Process>,
+    pub(crate) process: Option<SimProcess>,
     /// Counts beginnings and ends of processes: what was planned for one does not concern the next.
     pub(crate) life: u64,
     /// The start of the process, or of the last one.
@@ -215,8 +215,12 @@ impl Machine {
         self.told_digests.clear();
         self.is_told_to_stop = false;
         let config = settings.config(self.number, self.chance.word());
-        self.process =
-            Some(Process::start(&self.disk, config, (settings.workers, &settings.front()), self.now(now))?);
+        self.process = Some(SimProcess::start(
+            &self.disk,
+            config,
+            (settings.workers, &settings.front()),
+            self.now(now),
+        )?);
         Ok(())
     }
 
@@ -255,7 +259,7 @@ impl Machine {
         settings: &Settings,
     ) -> Result<(), MemberError> {
         let config = settings.config(self.number, self.chance.word());
-        Process::start(disk, config, (settings.workers, &settings.front()), self.now(now)).map(drop)
+        SimProcess::start(disk, config, (settings.workers, &settings.front()), self.now(now)).map(drop)
     }
 
     /// Flips a bit of the data of a znode in memory, where it stays until the state is learned again or a client writes that

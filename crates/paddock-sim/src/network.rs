@@ -45,7 +45,7 @@ impl Weather {
 
 /// One way from a member to another.
 #[derive(Debug, Default)]
-struct Link {
+struct NetworkLink {
     last_arrival: Time,
     /// Number of resets: letters sent before one do not arrive after it.
     resets: u64,
@@ -96,7 +96,7 @@ pub(crate) enum Fate {
 pub(crate) struct Network {
     weather: Weather,
     chance: Chance,
-    links: BTreeMap<(u8, u8), Link>,
+    links: BTreeMap<(u8, u8), NetworkLink>,
     disturbances: Vec<Disturbance>,
 }
 

@@ -36,7 +36,7 @@ pub(crate) enum Frame {
 
 /// From a member.
 #[derive(Clone, Debug)]
-pub(crate) enum Packet {
+pub(crate) enum WirePacket {
     Connected {
         session: SessionId,
         password: Password,
@@ -103,18 +103,18 @@ fn put_request(xid: Xid, op: OpCode, body: &[u8], extensions: Extensions, out: &
     }
 }
 
-impl Packet {
+impl WirePacket {
     /// The answer to a greeting; nothing for a client that is told to try another server.
-    pub(crate) fn of_greeting(response: &ConnectResponse) -> Option<Packet> {
+    pub(crate) fn of_greeting(response: &ConnectResponse) -> Option<WirePacket> {
         let ConnectResponse { session, password, timeout_ms, read_only, protocol_version } = *response;
         if protocol_version == ConnectResponse::no_leader().protocol_version {
             return None;
         }
         if session == SessionId::NONE {
-            return Some(Packet::Expired);
+            return Some(WirePacket::Expired);
         }
         let read_only = read_only.unwrap_or_default();
-        Some(Packet::Connected { session, password, timeout_ms, read_only })
+        Some(WirePacket::Connected { session, password, timeout_ms, read_only })
     }
 }
 
@@ -136,17 +136,17 @@ impl fmt::Display for Frame {
     }
 }
 
-impl fmt::Display for Packet {
+impl fmt::Display for WirePacket {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Packet::Connected { session, timeout_ms, read_only, .. } => {
+            WirePacket::Connected { session, timeout_ms, read_only, .. } => {
                 let only = if *read_only { ", only to read" } else { "" };
                 write!(f, "session {session}, timeout {timeout_ms} ms{only}")
             }
-            Packet::Expired => f.write_str("expired"),
-            Packet::Closed => f.write_str("closed"),
-            Packet::Unreadable => f.write_str("(unreadable)"),
-            Packet::Frames(bytes) => {
+            WirePacket::Expired => f.write_str("expired"),
+            WirePacket::Closed => f.write_str("closed"),
+            WirePacket::Unreadable => f.write_str("(unreadable)"),
+            WirePacket::Frames(bytes) => {
                 let mut rest = &bytes[..];
                 while let Ok(Some((body, len))) = frame::split(rest, i32::MAX) {
                     write_frame(body, f)?;

@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use paddock_state::ConnId;
 
 use crate::checks::{Checked, Checks, Violation, ensure};
-use crate::client::{Client, Mood};
+use crate::client::{Mood, SimClient};
 use crate::machine::Machine;
 use crate::machine::twin::Twin;
 use crate::network::Network;
@@ -22,14 +22,14 @@ use crate::queue::Queue;
 use crate::time::{SimDuration, Time};
 use crate::trace::{Telling, Trace};
 use clients::Wire;
-use healing::Stage;
+use healing::HealingStage;
 use paddock_chance::Chance;
 
 /// A run has no end if it has this many steps.
 const STEPS_MAX: u64 = 5_000_000;
 
 #[derive(Debug)]
-pub(crate) enum Event {
+pub(crate) enum WorldEvent {
     /// A machine's process is to be started, if it is not running.
     Start {
         member: u8,
@@ -112,20 +112,20 @@ pub(crate) struct World {
     plan: RunPlan,
     now: Time,
     steps: u64,
-    queue: Queue<Event>,
+    queue: Queue<WorldEvent>,
     chance: Chance,
     trace: Trace,
     network: Network,
     machines: Vec<Machine>,
     /// Events that have happened to machines since they were paused.
-    frozen: BTreeMap<u8, Vec<Event>>,
-    clients: Vec<Client>,
+    frozen: BTreeMap<u8, Vec<WorldEvent>>,
+    clients: Vec<SimClient>,
     wires: BTreeMap<ConnId, Wire>,
     conns: u64,
     checks: Checks,
     /// A second process with the number of a member.
     twin: Option<Twin>,
-    stage: Stage,
+    stage: HealingStage,
     mood: Mood,
     struck: u64,
     /// For how long.
@@ -140,7 +140,7 @@ impl World {
         let part = |part: &str, number: usize| Chance::of(seed, &format!("{part} {number}"));
         let machine = |number: u8| Machine::new(number, plan.has_batteries, part("machine", number.into()));
         let client = |(number, habits): (usize, &crate::client::Habits)| {
-            Client::new(number, habits.clone(), part("client", number))
+            SimClient::new(number, habits.clone(), part("client", number))
         };
         let mut world = World {
             now: Time(0),
@@ -156,7 +156,7 @@ impl World {
             conns: 0,
             checks: Checks::new(plan.settings.linearizable_reads, plan.settings.limits.watches_per_turn),
             twin: None,
-            stage: Stage::Faults,
+            stage: HealingStage::Faults,
             mood: Mood::Busy,
             struck: 0,
             deaf_once_handed_over: None,
@@ -170,15 +170,15 @@ impl World {
     fn begin(&mut self) {
         for member in 1..=self.plan.settings.machines() {
             let at = Time(self.chance.below(500_000));
-            self.queue.plan(at, Event::Start { member });
+            self.queue.plan(at, WorldEvent::Start { member });
         }
         for number in 0..self.clients.len() {
-            self.queue.plan(Time(self.chance.below(3_000_000)), Event::Client { number });
+            self.queue.plan(Time(self.chance.below(3_000_000)), WorldEvent::Client { number });
         }
         for (number, planned) in self.plan.faults.iter().enumerate() {
-            self.queue.plan(planned.at, Event::Fault { number });
+            self.queue.plan(planned.at, WorldEvent::Fault { number });
         }
-        self.queue.plan(Time(0) + self.plan.length, Event::Stage);
+        self.queue.plan(Time(0) + self.plan.length, WorldEvent::Stage);
     }
 
     /// Lives until the end, or until something must not be.
@@ -192,7 +192,7 @@ impl World {
             steps: self.steps,
             trace: self.trace.hash(),
             entries: self.checks.truth.last_index(),
-            writes: self.clients.iter().map(Client::acknowledged).sum(),
+            writes: self.clients.iter().map(SimClient::acknowledged).sum(),
             faults: self.struck,
         };
         (account, self.trace.into_lines())
@@ -200,11 +200,11 @@ impl World {
 
     /// Lives until nothing goes wrong any more. Whatever was noticed, it is another ensemble's.
     fn live_through_faults(&mut self) {
-        while self.stage == Stage::Faults && self.step().is_ok() {}
+        while self.stage == HealingStage::Faults && self.step().is_ok() {}
     }
 
     fn go_on(&mut self) -> Checked {
-        while self.stage != Stage::Over {
+        while self.stage != HealingStage::Over {
             self.step()?;
         }
         Ok(())
@@ -220,31 +220,31 @@ impl World {
         self.happen(event)
     }
 
-    fn happen(&mut self, event: Event) -> Checked {
+    fn happen(&mut self, event: WorldEvent) -> Checked {
         match event {
-            Event::Start { member } => self.start(member),
-            Event::Process { member, life, what } => self.act(member, life, what),
-            Event::Letter { from, to, resets, bytes } => self.letter(from, to, resets, bytes),
-            Event::Frame { conn } => self.frame(conn),
-            Event::Packet { conn } => self.packet(conn),
-            Event::Client { number } => self.client_acts(number),
-            Event::Fault { number } => self.strike(self.plan.faults[number].fault),
-            Event::Thaw { member } => {
+            WorldEvent::Start { member } => self.start(member),
+            WorldEvent::Process { member, life, what } => self.act(member, life, what),
+            WorldEvent::Letter { from, to, resets, bytes } => self.letter(from, to, resets, bytes),
+            WorldEvent::Frame { conn } => self.frame(conn),
+            WorldEvent::Packet { conn } => self.packet(conn),
+            WorldEvent::Client { number } => self.client_acts(number),
+            WorldEvent::Fault { number } => self.strike(self.plan.faults[number].fault),
+            WorldEvent::Thaw { member } => {
                 self.thaw(member);
                 Ok(())
             }
-            Event::Room { member } => {
+            WorldEvent::Room { member } => {
                 let now = self.now;
                 self.machine(member).make_room(now);
                 Ok(())
             }
-            Event::TwinTicks => self.twin_ticks(),
-            Event::EndLeader => self.end_leader(),
-            Event::Stage => self.next_stage(),
+            WorldEvent::TwinTicks => self.twin_ticks(),
+            WorldEvent::EndLeader => self.end_leader(),
+            WorldEvent::Stage => self.next_stage(),
         }
     }
 
-    fn plan_in(&mut self, span: SimDuration, event: Event) {
+    fn plan_in(&mut self, span: SimDuration, event: WorldEvent) {
         self.queue.plan(self.now + span, event);
     }
 

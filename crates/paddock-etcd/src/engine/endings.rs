@@ -17,7 +17,7 @@ use super::following::answer_write;
 use crate::calls::Purpose;
 use crate::contract::{CallError, Effects};
 use crate::flights::{Fate, Flight, Part};
-use crate::lanes::{Item, Waiting};
+use crate::lanes::{Item, QueuedRequest};
 
 /// Time for which a sync waits for the watch stream if etcd has no space for a mark, in milliseconds.
 const SYNC_WITHOUT_SPACE_MS: u64 = 1000;
@@ -69,7 +69,7 @@ impl Engine {
         let mut conns: Vec<ConnId> = Vec::new();
         for part in flight.parts.into_iter().rev() {
             if let Part::Client { conn, waiting, .. } = part {
-                self.lanes.put_back(conn, Waiting { is_alone: true, ..waiting });
+                self.lanes.put_back(conn, QueuedRequest { is_alone: true, ..waiting });
                 conns.push(conn);
             }
         }
@@ -85,7 +85,7 @@ impl Engine {
     pub(super) fn renew_lease(&mut self, now: Now, number: u32, state: &State, out: &mut Outboxes) {
         let Some(flight) = self.flights.get_mut(number) else { return };
         match &mut flight.parts[..] {
-            [Part::Client { waiting: Waiting { item: Item::Session(item), .. }, .. }] => {
+            [Part::Client { waiting: QueuedRequest { item: Item::Session(item), .. }, .. }] => {
                 item.want_lease(self.leases.take_id());
             }
             [_] => return self.give_up(now, number, &CallError::LeaseNotFound, state, out),

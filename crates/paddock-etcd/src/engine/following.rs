@@ -9,7 +9,7 @@ use super::loading::error_chain;
 use crate::calls::Purpose;
 use crate::contract::{Call, Effects, WatchMessage};
 use crate::flights::Part;
-use crate::lanes::{Item, SessionItem, Waiting};
+use crate::lanes::{Item, QueuedRequest, SessionItem};
 use crate::mirror::{Installed, Mirror, OTHER_FRONT};
 use crate::plan::{PlannedReply, Reply};
 use crate::revisions::KeyEvent;
@@ -174,9 +174,11 @@ impl Engine {
         }
         let conn = self.leases.serving.conn(session);
         let waits = |part: &Part| match part {
-            Part::Client { conn: waiting, waiting: Waiting { item: Item::Write { op, .. }, .. }, .. } => {
-                Some(*waiting) == conn && *op == OpCode::CloseSession
-            }
+            Part::Client {
+                conn: waiting,
+                waiting: QueuedRequest { item: Item::Write { op, .. }, .. },
+                ..
+            } => Some(*waiting) == conn && *op == OpCode::CloseSession,
             _ => false,
         };
         conn.is_some() && self.flights.iter().any(|(_, flight)| flight.parts.iter().any(waits))
@@ -229,7 +231,7 @@ impl Engine {
     fn answer(
         &mut self,
         now: Now,
-        (conn, waiting): (ConnId, Waiting),
+        (conn, waiting): (ConnId, QueuedRequest),
         (planned, zxid): (PlannedReply, Zxid),
         state: &State,
         out: &mut Outboxes,

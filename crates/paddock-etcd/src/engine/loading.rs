@@ -3,7 +3,7 @@
 use paddock_proto::Zxid;
 use paddock_state::{Now, Outboxes, State};
 
-use super::{Engine, Phase, Watching};
+use super::{Engine, LoadingPhase, Watching};
 use crate::calls::Purpose;
 use crate::contract::{Answer, Call, CallError, Effects};
 use crate::mirror::Mirror;
@@ -43,7 +43,7 @@ impl Loading {
 impl Engine {
     /// Asks for the next page, if none is on its way.
     pub(super) fn read_if_due(&mut self, now: Now, effects: &mut Effects) {
-        let Phase::Loading(loading) = &mut self.phase else { return };
+        let LoadingPhase::Loading(loading) = &mut self.phase else { return };
         if loading.is_asked || now.monotonic_ms < loading.not_before_ms {
             return;
         }
@@ -65,7 +65,7 @@ impl Engine {
         out: &mut Outboxes,
         effects: &mut Effects,
     ) {
-        let Phase::Loading(loading) = &mut self.phase else { return };
+        let LoadingPhase::Loading(loading) = &mut self.phase else { return };
         loading.is_asked = false;
         match result {
             Ok(Answer::Page { revision, pairs, is_last }) => {
@@ -92,7 +92,7 @@ impl Engine {
 
     /// Installs a page and returns its last key; `None` if the keys are no state.
     fn take_page(&mut self, now: Now, revision: i64, pairs: &[KeyEvent]) -> Option<Option<Vec<u8>>> {
-        let Phase::Loading(loading) = &mut self.phase else { return None };
+        let LoadingPhase::Loading(loading) = &mut self.phase else { return None };
         loading.revision = revision;
         let bytes = |pair: &KeyEvent| pair.key.len() + pair.value.as_ref().map_or(0, Vec::len);
         loading.page_size.came(pairs.len(), pairs.iter().map(bytes).sum());
@@ -108,13 +108,16 @@ impl Engine {
     }
 
     fn read_on(&mut self, last: Option<Vec<u8>>) {
-        if let (Phase::Loading(loading), Some(last)) = (&mut self.phase, last) {
+        if let (LoadingPhase::Loading(loading), Some(last)) = (&mut self.phase, last) {
             loading.next = Some([&last[..], b"\0"].concat());
         }
     }
 
     fn finish_loading(&mut self, now: Now, state: &mut State, out: &mut Outboxes) {
-        let Phase::Loading(loading) = std::mem::replace(&mut self.phase, Phase::Following) else { return };
+        let LoadingPhase::Loading(loading) = std::mem::replace(&mut self.phase, LoadingPhase::Following)
+        else {
+            return;
+        };
         let Loading { state: loaded, revision, asked_ms, .. } = *loading;
         state.replace(loaded.into_tree());
         self.installed = revision;
@@ -138,7 +141,7 @@ impl Engine {
 
     /// Reads everything anew. Whatever was under way is given up.
     pub(super) fn begin_loading(&mut self, now: Now, pause_ms: u64) {
-        self.phase = Phase::Loading(Box::new(Loading::new(now.monotonic_ms + pause_ms)));
+        self.phase = LoadingPhase::Loading(Box::new(Loading::new(now.monotonic_ms + pause_ms)));
         let options = &self.options;
         self.mirror = Mirror::new(options.keys.clone(), options.front, options.limits);
         self.calls.forget_all();

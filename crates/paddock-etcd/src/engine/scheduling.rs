@@ -12,7 +12,7 @@ use super::following::answer_write;
 use crate::batch::Batch;
 use crate::contract::Effects;
 use crate::flights::Part;
-use crate::lanes::{Item, SessionItem, Waiting};
+use crate::lanes::{Item, QueuedRequest, SessionItem};
 use crate::mirror::Mirror;
 use crate::plan::{Compare, Dependencies, Operation, Plan, PlanError, Transaction};
 
@@ -106,7 +106,7 @@ impl Engine {
                 }
                 Item::Session(item) if needs_other_lease(item, state.tree()) => {
                     let next = self.leases.take_id();
-                    if let Some(Waiting { item: Item::Session(item), .. }) = self.lanes.first(conn) {
+                    if let Some(QueuedRequest { item: Item::Session(item), .. }) = self.lanes.first(conn) {
                         item.want_lease(next);
                     }
                     continue;
@@ -197,13 +197,13 @@ impl Engine {
     }
 
     /// Gives back those requests for which a batch has no room. Lanes that are also in the batch are ready when it is done.
-    fn put_back_rest(&mut self, rest: Vec<(ConnId, Waiting)>, batch: &Batch) {
+    fn put_back_rest(&mut self, rest: Vec<(ConnId, QueuedRequest)>, batch: &Batch) {
         let mut conns = self.put_back_entries(rest);
         conns.retain(|conn| batch.entries.iter().all(|(other, _)| other != conn));
         self.lanes.keep_ready(&conns);
     }
 
-    fn put_back_entries(&mut self, entries: Vec<(ConnId, Waiting)>) -> Vec<ConnId> {
+    fn put_back_entries(&mut self, entries: Vec<(ConnId, QueuedRequest)>) -> Vec<ConnId> {
         let mut conns = Vec::new();
         for (conn, waiting) in entries.into_iter().rev() {
             self.lanes.put_back(conn, waiting);
@@ -219,7 +219,7 @@ impl Engine {
     fn refuse(
         &mut self,
         conn: ConnId,
-        waiting: Waiting,
+        waiting: QueuedRequest,
         error: PlanError,
         state: &State,
         out: &mut Outboxes,
@@ -340,7 +340,7 @@ impl Engine {
     }
 }
 
-impl Waiting {
+impl QueuedRequest {
     fn command(&self) -> &[u8] {
         match &self.item {
             Item::Write { command, .. } | Item::Bind { command } => command,
@@ -351,7 +351,7 @@ impl Waiting {
 }
 
 /// Writes the time into a command, each time it is planned.
-fn stamp(waiting: &mut Waiting, wall_ms: i64) {
+fn stamp(waiting: &mut QueuedRequest, wall_ms: i64) {
     let command = match &mut waiting.item {
         Item::Write { command, .. } | Item::Bind { command } => command,
         Item::Session(item) => &mut item.command,

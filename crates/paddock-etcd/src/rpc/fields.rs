@@ -2,11 +2,11 @@
 
 /// A message under construction.
 #[derive(Debug, Default)]
-pub(super) struct Message(Vec<u8>);
+pub(super) struct WireMessage(Vec<u8>);
 
-impl Message {
+impl WireMessage {
     /// A field of bytes, of text or of another message.
-    pub(super) fn bytes(&mut self, field: u32, bytes: &[u8]) -> &mut Message {
+    pub(super) fn bytes(&mut self, field: u32, bytes: &[u8]) -> &mut WireMessage {
         self.varint(u64::from(field) << 3 | u64::from(BYTES));
         self.varint(bytes.len() as u64);
         self.0.extend_from_slice(bytes);
@@ -14,7 +14,7 @@ impl Message {
     }
 
     /// A number; 0 is the same as no field.
-    pub(super) fn number(&mut self, field: u32, number: i64) -> &mut Message {
+    pub(super) fn number(&mut self, field: u32, number: i64) -> &mut WireMessage {
         if number != 0 {
             self.present(field, number);
         }
@@ -22,14 +22,14 @@ impl Message {
     }
 
     /// A number that is written even if it is 0.
-    pub(super) fn present(&mut self, field: u32, number: i64) -> &mut Message {
+    pub(super) fn present(&mut self, field: u32, number: i64) -> &mut WireMessage {
         self.varint(u64::from(field) << 3 | u64::from(VARINT));
         self.varint(number as u64);
         self
     }
 
     /// Begins another message in the same memory.
-    pub(super) fn restart(&mut self) -> &mut Message {
+    pub(super) fn restart(&mut self) -> &mut WireMessage {
         self.0.clear();
         self
     }

@@ -1,6 +1,6 @@
 //! Messages for what imports ask of etcd: keys with all that etcd keeps of them, and the times of leases.
 
-use super::fields::{Field, Message, ProtobufError, fields};
+use super::fields::{Field, ProtobufError, WireMessage, fields};
 use super::header_revision;
 use crate::zetcd::Pair;
 
@@ -44,7 +44,7 @@ fn decode_pair(bytes: &[u8]) -> Result<Pair, ProtobufError> {
 }
 
 pub fn encode_time_to_live(lease: i64) -> Vec<u8> {
-    Message::default().number(1, lease).take()
+    WireMessage::default().number(1, lease).take()
 }
 
 /// The time to live in seconds that a lease was granted; `None` if it has ended.
@@ -66,11 +66,11 @@ mod tests {
 
     #[test]
     fn a_page_tells_all_that_etcd_keeps_of_a_key() {
-        let header = Message::default().number(1, 77).number(3, 9).take();
-        let mut pair = Message::default();
+        let header = WireMessage::default().number(1, 77).number(3, 9).take();
+        let mut pair = WireMessage::default();
         pair.bytes(1, b"k").number(2, 3).number(3, 8).number(4, 5).bytes(5, b"v").number(6, 300);
         let bytes =
-            Message::default().bytes(1, &header).bytes(2, &pair.take()).number(3, 1).number(4, 2).take();
+            WireMessage::default().bytes(1, &header).bytes(2, &pair.take()).number(3, 1).number(4, 2).take();
         let read = Pair { key: b"k".into(), value: b"v".into(), version: 5, mod_revision: 8, lease: 300 };
         assert_eq!(decode_pairs(&bytes), Ok(PairsPage { revision: 9, pairs: vec![read], is_last: false }));
         assert!((1..bytes.len()).any(|end| decode_pairs(&bytes[..end]).is_err()));
@@ -78,9 +78,9 @@ mod tests {
 
     #[test]
     fn a_lease_that_has_ended_has_no_time() {
-        let alive = Message::default().number(2, 300).number(3, 4).number(4, 10).take();
+        let alive = WireMessage::default().number(2, 300).number(3, 4).number(4, 10).take();
         assert_eq!(decode_time_to_live(&alive), Ok(Some(10)));
-        let ended = Message::default().number(2, 300).number(3, -1).take();
+        let ended = WireMessage::default().number(2, 300).number(3, -1).take();
         assert_eq!(decode_time_to_live(&ended), Ok(None));
     }
 }

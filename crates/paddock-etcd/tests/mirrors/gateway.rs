@@ -10,7 +10,7 @@ use base64::engine::general_purpose::STANDARD;
 use paddock_etcd::{KeyEvent, Operation, Transaction};
 use serde_json::{Value, json};
 
-use crate::stores::{Range, Store};
+use crate::stores::{MirrorStore, Range};
 
 /// Pairs in one page of a read: few, so that there are several pages.
 const PAGE: i64 = 3;
@@ -66,7 +66,7 @@ impl Drop for Etcd {
     }
 }
 
-impl Store for Etcd {
+impl MirrorStore for Etcd {
     fn revision(&mut self) -> i64 {
         number(&self.ask("kv/range", &json!({"key": text(b"/")}))["header"]["revision"])
     }

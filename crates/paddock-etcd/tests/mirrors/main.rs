@@ -11,7 +11,7 @@ use paddock_proto::{Acl, ErrorCode, IdList, MultiResult, OpCode, SessionId, Writ
 use paddock_state::{Outboxes, State};
 use paddock_tree::Command;
 
-use stores::{MemoryStore, Store};
+use stores::{MemoryStore, MirrorStore};
 
 const ANN: SessionId = SessionId(7001);
 const BOB: SessionId = SessionId(7002);
@@ -27,7 +27,7 @@ struct Front {
 
 impl Front {
     /// Reads all keys, three in a page.
-    fn start(number: u64, keys: &Keys, store: &mut dyn Store) -> Front {
+    fn start(number: u64, keys: &Keys, store: &mut dyn MirrorStore) -> Front {
         let mirror = Mirror::new(keys.clone(), number, Limits::default());
         let mut front = Front { state: State::default(), mirror, installed: 0, time_ms: 0, transactions: 0 };
         let (revision, pairs) = store.read(&keys.range());
@@ -43,7 +43,7 @@ impl Front {
     }
 
     /// Installs everything up to `revision`.
-    fn follow(&mut self, keys: &Keys, store: &mut dyn Store, revision: i64) {
+    fn follow(&mut self, keys: &Keys, store: &mut dyn MirrorStore, revision: i64) {
         for (revision, events) in store.events(&keys.range(), self.installed + 1, revision) {
             self.install(revision, &events).expect("a revision is installed");
         }
@@ -54,7 +54,7 @@ impl Front {
     fn try_write(
         &mut self,
         keys: &Keys,
-        store: &mut dyn Store,
+        store: &mut dyn MirrorStore,
         session: SessionId,
         wishes: &[Wish],
     ) -> Option<Vec<Reply>> {
@@ -153,13 +153,13 @@ impl Wish {
 }
 
 /// Two front ends, and a story for them.
-struct Stage<'a> {
+struct MirrorStage<'a> {
     keys: Keys,
-    store: &'a mut dyn Store,
+    store: &'a mut dyn MirrorStore,
     fronts: [Front; 2],
 }
 
-impl Stage<'_> {
+impl MirrorStage<'_> {
     /// One write of a front end; the other one follows, and both states are compared with a third one that starts now.
     fn write(&mut self, front: usize, session: SessionId, wish: Wish) -> Reply {
         let [reply] = self.write_all(front, session, &[wish]).try_into().expect("one reply");
@@ -189,17 +189,17 @@ impl Stage<'_> {
     }
 }
 
-fn play(store: &mut dyn Store, prefix: &str) {
+fn play(store: &mut dyn MirrorStore, prefix: &str) {
     let keys = Keys::new(prefix);
     let fronts = [1, 2].map(|number| Front::start(number, &keys, store));
-    let mut stage = Stage { keys, store, fronts };
+    let mut stage = MirrorStage { keys, store, fronts };
     znodes(&mut stage);
     sessions(&mut stage);
     races(&mut stage);
     leases(&mut stage);
 }
 
-fn znodes(stage: &mut Stage<'_>) {
+fn znodes(stage: &mut MirrorStage<'_>) {
     stage.store.grant(ANN.0);
     stage.store.grant(BOB.0);
     assert_eq!(stage.write(0, ANN, Wish::Begin), Ok(WriteReply::Done));
@@ -225,7 +225,7 @@ fn znodes(stage: &mut Stage<'_>) {
     assert_eq!(stage.fronts[0].state.tree().stat("/q"), None);
 }
 
-fn sessions(stage: &mut Stage<'_>) {
+fn sessions(stage: &mut MirrorStage<'_>) {
     assert_eq!(stage.write(1, BOB, Wish::Create("/x", 0)), Err(ErrorCode::SessionExpired));
     assert_eq!(stage.write(1, ANN, Wish::Create("/x", 0)), Err(ErrorCode::SessionMoved));
     assert_eq!(stage.write(1, ANN, Wish::Resume), Ok(WriteReply::Done));
@@ -238,11 +238,11 @@ fn sessions(stage: &mut Stage<'_>) {
     assert_eq!(tree.stat("/a").map(|stat| stat.pzxid), Some(Zxid(stage.store.revision())));
 }
 
-fn races(stage: &mut Stage<'_>) {
+fn races(stage: &mut MirrorStage<'_>) {
     for (front, session) in [(0, ANN), (1, BOB)] {
         assert_eq!(stage.write(front, session, Wish::Begin), Ok(WriteReply::Done));
     }
-    let Stage { keys, store, fronts: [first, second] } = stage;
+    let MirrorStage { keys, store, fronts: [first, second] } = stage;
     let wish = || [Wish::Create("/a/r", 0)];
     assert_eq!(first.try_write(keys, *store, ANN, &wish()), Some(vec![Ok(created("/a/r"))]));
     assert_eq!(second.try_write(keys, *store, BOB, &wish()), None, "its state is of the past");
@@ -272,7 +272,7 @@ fn races(stage: &mut Stage<'_>) {
     stage.agree();
 }
 
-fn leases(stage: &mut Stage<'_>) {
+fn leases(stage: &mut MirrorStage<'_>) {
     assert_eq!(stage.write(1, BOB, Wish::Create("/a/e", 1)), Ok(created("/a/e")));
     stage.store.revoke(BOB.0);
     let revision = stage.store.revision();

@@ -7,7 +7,7 @@ use paddock_etcd::{KeyEvent, Operation, Transaction};
 /// First key of a range and the first one behind it.
 pub(crate) type Range = (Vec<u8>, Vec<u8>);
 
-pub(crate) trait Store {
+pub(crate) trait MirrorStore {
     fn revision(&mut self) -> i64;
     /// All keys of a range as they are in the revision that comes with them.
     fn read(&mut self, range: &Range) -> (i64, Vec<KeyEvent>);
@@ -24,13 +24,13 @@ pub(crate) trait Store {
 #[derive(Debug)]
 pub(crate) struct MemoryStore {
     revision: i64,
-    pairs: BTreeMap<Vec<u8>, Pair>,
+    pairs: BTreeMap<Vec<u8>, StoredPair>,
     history: Vec<KeyEvent>,
     leases: BTreeSet<i64>,
 }
 
 #[derive(Debug)]
-struct Pair {
+struct StoredPair {
     value: Vec<u8>,
     mod_revision: i64,
     lease: Option<i64>,
@@ -51,7 +51,7 @@ impl MemoryStore {
             let event = match operation {
                 Operation::Put { key, value, lease } => {
                     assert!(lease.is_none_or(|lease| self.leases.contains(&lease)), "lease not found");
-                    self.pairs.insert(key.clone(), Pair { value: value.clone(), mod_revision, lease });
+                    self.pairs.insert(key.clone(), StoredPair { value: value.clone(), mod_revision, lease });
                     KeyEvent { key, value: Some(value), mod_revision }
                 }
                 Operation::Delete { key } if self.pairs.remove(&key).is_some() => {
@@ -69,13 +69,13 @@ impl MemoryStore {
     }
 }
 
-impl Store for MemoryStore {
+impl MirrorStore for MemoryStore {
     fn revision(&mut self) -> i64 {
         self.revision
     }
 
     fn read(&mut self, (first, end): &Range) -> (i64, Vec<KeyEvent>) {
-        let event = |(key, pair): (&Vec<u8>, &Pair)| KeyEvent {
+        let event = |(key, pair): (&Vec<u8>, &StoredPair)| KeyEvent {
             key: key.clone(),
             value: Some(pair.value.clone()),
             mod_revision: pair.mod_revision,

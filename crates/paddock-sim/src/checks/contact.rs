@@ -16,7 +16,7 @@ const CHECKER: &str = "contact";
 const TICKS_MAX: usize = 1000;
 
 #[derive(Debug, Default)]
-pub(crate) struct Contact {
+pub(crate) struct ContactCheck {
     /// Time at which a leader sent an entry first that ends a session, by its index and term.
     proposed: BTreeMap<(u64, u64), Time>,
     /// Ends among them that a member has applied.
@@ -47,7 +47,7 @@ impl Clock {
     }
 }
 
-impl Contact {
+impl ContactCheck {
     /// A leader sends an entry of its own term to another member.
     pub(crate) fn proposed(&mut self, entry: &LogEntry, now: Time) {
         if ends_session(entry) {

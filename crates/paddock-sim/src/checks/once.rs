@@ -12,7 +12,7 @@ use super::{Checked, ensure};
 const CHECKER: &str = "exactly once";
 
 #[derive(Debug)]
-struct Line {
+struct AskedWish {
     xid: Xid,
     wish: Wish,
     has_counted: bool,
@@ -21,7 +21,7 @@ struct Line {
 /// Requests of a session, in its order.
 #[derive(Debug, Default)]
 struct Asked {
-    lines: Vec<Line>,
+    lines: Vec<AskedWish>,
 }
 
 impl Asked {
@@ -63,7 +63,7 @@ pub(crate) struct Once {
 impl Once {
     /// A client asks for a write.
     pub(crate) fn ask(&mut self, session: SessionId, xid: Xid, wish: &Wish) {
-        let line = Line { xid, wish: wish.clone(), has_counted: false };
+        let line = AskedWish { xid, wish: wish.clone(), has_counted: false };
         self.sessions.entry(session).or_default().lines.push(line);
     }
 

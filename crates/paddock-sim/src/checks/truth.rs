@@ -12,7 +12,7 @@ use paddock_proto::{Id, SessionId, Zxid};
 use paddock_replica::{Batch, LogEntry};
 use paddock_tree::{Change, Command, Origin, Outcome};
 
-use super::watching::{History, Stamps};
+use super::watching::{Stamps, WatchedHistory};
 use super::{Checked, ensure};
 
 const CHECKER: &str = "committed entries";
@@ -215,7 +215,7 @@ impl Truth {
     }
 }
 
-impl History for Truth {
+impl WatchedHistory for Truth {
     const IS_ORDERED: bool = true;
 
     fn changes_at(&self, zxid: Zxid) -> Option<&[Change<'_>]> {

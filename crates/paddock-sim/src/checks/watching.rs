@@ -14,7 +14,7 @@ use super::{Checked, ensure};
 const CHECKER: &str = "watches";
 
 /// Changes and znodes as they really were, by which watches are judged.
-pub(crate) trait History {
+pub(crate) trait WatchedHistory {
     /// True if the changes of one zxid are told in their order.
     const IS_ORDERED: bool;
 
@@ -59,7 +59,7 @@ struct Table {
 }
 
 /// Event as the server tells it: of nothing but the znode, or its data.
-type Told = (EventKind, String);
+type ToldEvent = (EventKind, String);
 
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Watching {
@@ -69,13 +69,13 @@ pub(crate) struct Watching {
     held: Table,
     through: Zxid,
     /// Events that must be told before anything newer is shown.
-    due: VecDeque<(Zxid, Told)>,
+    due: VecDeque<(Zxid, ToldEvent)>,
     /// Events of the time before the watches were set again.
-    caught_up: Vec<Told>,
+    caught_up: Vec<ToldEvent>,
     /// The watches were asked for again, and not all of them need be set.
     is_setting: bool,
     /// Events of watches that were set again when others were not.
-    between: Vec<Told>,
+    between: Vec<ToldEvent>,
     /// Watches that were set again in portions, on znodes that the client may not have been allowed to read then. The member holds them,
     /// or has used them up for changes that the client was not to be told of.
     uncertain: Table,
@@ -98,7 +98,7 @@ impl Watching {
     }
 
     /// An answer at this zxid has come.
-    pub(crate) fn show(&mut self, history: &impl History, zxid: Zxid, ids: &[Id]) -> Checked {
+    pub(crate) fn show(&mut self, history: &impl WatchedHistory, zxid: Zxid, ids: &[Id]) -> Checked {
         self.play(history, zxid, ids);
         let missing = self.due.front();
         ensure!(missing.is_none(), CHECKER, "the client is shown zxid {zxid} and was not told {missing:?}");
@@ -106,7 +106,7 @@ impl Watching {
     }
 
     /// An event has come.
-    pub(crate) fn tell<H: History>(
+    pub(crate) fn tell<H: WatchedHistory>(
         &mut self,
         history: &H,
         zxid: Zxid,
@@ -141,7 +141,13 @@ impl Watching {
 
     /// An event has come while the watches are being set again. None may be left out or invented, but the client cannot know which
     /// of its watches are set.
-    fn tell_between(&mut self, history: &impl History, zxid: Zxid, told: Told, ids: &[Id]) -> Checked {
+    fn tell_between(
+        &mut self,
+        history: &impl WatchedHistory,
+        zxid: Zxid,
+        told: ToldEvent,
+        ids: &[Id],
+    ) -> Checked {
         let is_what_happened =
             |change: &Change<'_>| (change.kind, &*change.path) == (told.0, &*told.1) && may_read(change, ids);
         let is_true = history.changes_at(zxid).is_some_and(|changes| changes.iter().any(is_what_happened));
@@ -154,7 +160,7 @@ impl Watching {
         Ok(())
     }
 
-    fn play(&mut self, history: &impl History, zxid: Zxid, ids: &[Id]) {
+    fn play(&mut self, history: &impl WatchedHistory, zxid: Zxid, ids: &[Id]) {
         while self.through < zxid && !self.held.is_empty() {
             self.through = self.through.next();
             let Some(changes) = history.changes_at(self.through) else { return };
@@ -176,7 +182,7 @@ impl Watching {
     /// its children.
     ///
     /// A member may hold those that are uncertain as well.
-    pub(crate) fn held_at(&self, history: &impl History, zxid: Zxid, ids: &[Id]) -> usize {
+    pub(crate) fn held_at(&self, history: &impl WatchedHistory, zxid: Zxid, ids: &[Id]) -> usize {
         let mut later = self.clone();
         later.play(history, zxid, ids);
         later.held.len()
@@ -256,7 +262,12 @@ impl Watching {
     }
 
     /// They were set again: what had changed was told at once.
-    pub(crate) fn set_again(&mut self, again: &SetAgain, history: &impl History, ids: &[Id]) -> Checked {
+    pub(crate) fn set_again(
+        &mut self,
+        again: &SetAgain,
+        history: &impl WatchedHistory,
+        ids: &[Id],
+    ) -> Checked {
         let SetAgain { relative_zxid, now, watches_per_turn } = *again;
         let is_at_once = self.known.count() <= watches_per_turn;
         let mut left = Table::default();
@@ -358,7 +369,7 @@ impl Table {
 
     /// These watches, about which nothing is to be told after a setWatches in portions, were told this before it was answered. Only
     /// a znode that did not exist may have come and gone.
-    fn be_told_meanwhile(&mut self, told: &[Told]) -> Checked {
+    fn be_told_meanwhile(&mut self, told: &[ToldEvent]) -> Checked {
         let (data, children) = (self.data.len(), self.children.len());
         told.iter().for_each(|(kind, path)| self.forget_woken(*kind, path));
         ensure!(
@@ -417,7 +428,7 @@ impl Table {
 }
 
 /// A change of the znode that the client must not be told of.
-fn happened_unseen(history: &impl History, zxid: Zxid, path: &str, ids: &[Id]) -> bool {
+fn happened_unseen(history: &impl WatchedHistory, zxid: Zxid, path: &str, ids: &[Id]) -> bool {
     let is_unseen = |change: &Change<'_>| *change.path == *path && !may_read(change, ids);
     history.changes_at(zxid).is_some_and(|changes| changes.iter().any(is_unseen))
 }

@@ -89,7 +89,7 @@ impl Ask {
 
 /// A question under way.
 #[derive(Clone, Debug)]
-pub(crate) struct Request {
+pub(crate) struct AskedRequest {
     pub(crate) xid: Xid,
     pub(crate) ask: Ask,
     /// The newest zxid that any client had seen when it was asked.

@@ -4,23 +4,28 @@ use paddock_model::{Asker, Question, Wish};
 use paddock_proto::jute::Reader;
 use paddock_proto::{ErrorCode, ReplyHeader, SessionId, WatchEvent, Xid, Zxid, frame};
 
-use super::ask::{Ask, Request};
-use super::{Client, Deed, Phase};
+use super::ask::{Ask, AskedRequest};
+use super::{ClientPhase, Deed, SimClient};
 use crate::checks::order::{RealTime, check_monotonic, check_turn};
 use crate::checks::watching::SetAgain;
 use crate::checks::{Checked, Checks, answers, ensure};
 use crate::names;
 use crate::time::{SimDuration, Time};
-use crate::wire::Packet;
+use crate::wire::WirePacket;
 
 const CHECKER: &str = "protocol";
 
-impl Client {
+impl SimClient {
     /// Takes what came on its connection.
-    pub(crate) fn receive(&mut self, now: Time, packet: Packet, checks: &mut Checks) -> Checked<Vec<Deed>> {
+    pub(crate) fn receive(
+        &mut self,
+        now: Time,
+        packet: WirePacket,
+        checks: &mut Checks,
+    ) -> Checked<Vec<Deed>> {
         self.heard = now;
         match packet {
-            Packet::Connected { session, .. } if self.claimed.is_some() => {
+            WirePacket::Connected { session, .. } if self.claimed.is_some() => {
                 ensure!(
                     false,
                     CHECKER,
@@ -28,8 +33,8 @@ impl Client {
                 );
                 Ok(Vec::new())
             }
-            Packet::Expired if self.claimed.take().is_some() => Ok(Vec::new()),
-            Packet::Connected { session, password, timeout_ms, read_only } => {
+            WirePacket::Expired if self.claimed.take().is_some() => Ok(Vec::new()),
+            WirePacket::Connected { session, password, timeout_ms, read_only } => {
                 self.password = password;
                 self.only_reads = read_only;
                 self.is_temporary = read_only && self.session == SessionId::NONE;
@@ -43,17 +48,17 @@ impl Client {
                 self.sent = now;
                 Ok(self.begin(now, checks))
             }
-            Packet::Expired => {
+            WirePacket::Expired => {
                 checks.sessions.check_end(self.session)?;
                 self.forget_session();
                 Ok(Vec::new())
             }
-            Packet::Frames(bytes) => self.hear_all(now, &bytes, checks),
-            Packet::Unreadable => {
+            WirePacket::Frames(bytes) => self.hear_all(now, &bytes, checks),
+            WirePacket::Unreadable => {
                 ensure!(false, CHECKER, "the client cannot read what it was sent");
                 Ok(Vec::new())
             }
-            Packet::Closed => {
+            WirePacket::Closed => {
                 self.lose_connection();
                 Ok(Vec::new())
             }
@@ -63,7 +68,7 @@ impl Client {
     fn begin(&mut self, now: Time, checks: &Checks) -> Vec<Deed> {
         match self.credentials_to_show() {
             Some(credentials) if !self.habits.identifies_late => {
-                self.phase = Phase::Identifying;
+                self.phase = ClientPhase::Identifying;
                 vec![self.identify(credentials)]
             }
             _ => self.set_watches(now, checks),
@@ -77,7 +82,7 @@ impl Client {
         self.unconfirmed = None;
         let count = self.ids.len();
         ensure!(count <= names::IDENTITIES_MAX, CHECKER, "the connection has shown {count} identities");
-        let is_first = self.phase == Phase::Identifying;
+        let is_first = self.phase == ClientPhase::Identifying;
         Ok(if is_first { self.set_watches(now, checks) } else { Vec::new() })
     }
 
@@ -168,7 +173,7 @@ impl Client {
 
     fn check_reply(
         &mut self,
-        request: Request,
+        request: AskedRequest,
         header: ReplyHeader,
         body: &[u8],
         checks: &mut Checks,
@@ -219,7 +224,7 @@ impl Client {
     }
 
     /// Nothing can be written where the client asks, and nothing new be read.
-    fn hear_refusal(&mut self, request: &Request, is_logged: bool, checks: &mut Checks) -> Checked {
+    fn hear_refusal(&mut self, request: &AskedRequest, is_logged: bool, checks: &mut Checks) -> Checked {
         if is_logged {
             checks.once.refuse(self.session, request.xid)?;
         }
@@ -230,7 +235,7 @@ impl Client {
 
     fn hear_write(
         &mut self,
-        request: &Request,
+        request: &AskedRequest,
         wish: &Wish,
         logged: &Wish,
         header: ReplyHeader,

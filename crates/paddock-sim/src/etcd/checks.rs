@@ -11,9 +11,9 @@ use paddock_proto::{Password, SessionId, parent_and_name};
 use paddock_state::{ConnId, State};
 use paddock_tree::Znode;
 
-use super::client::{Ask, QUOTA_EXCEEDED, Reply, Waiting};
-use super::history::{Changes, Step};
-use super::store::Store;
+use super::client::{Ask, EtcdReply, OpenRequest, QUOTA_EXCEEDED};
+use super::history::{Changes, ZnodeStep};
+use super::store::EtcdModel;
 use crate::checks::{Checked, Violation, ensure};
 
 const ONCE: &str = "exactly once";
@@ -25,7 +25,7 @@ const CONVERGENCE: &str = "convergence";
 
 /// A write that a client has asked for.
 #[derive(Debug)]
-struct Request {
+struct AskedWrite {
     session: SessionId,
     conn: ConnId,
     ask: Ask,
@@ -55,7 +55,7 @@ pub(crate) struct Checks {
     sessions: BTreeSet<SessionId>,
     /// Sessions that end in the revision that is looked at.
     ending: BTreeSet<SessionId>,
-    requests: BTreeMap<u64, Request>,
+    requests: BTreeMap<u64, AskedWrite>,
     /// Password that clients were told, of each session.
     passwords: BTreeMap<SessionId, Password>,
     /// Number of the request that was carried out last, of each session.
@@ -65,7 +65,7 @@ pub(crate) struct Checks {
     /// Everything that watches may tell.
     pub(super) changes: Changes,
     /// Times at which revisions were made, for the contact that front ends claim.
-    pub(super) contact: contact::Contact,
+    pub(super) contact: contact::EtcdContactCheck,
 }
 
 impl Checks {
@@ -82,7 +82,7 @@ impl Checks {
             last: BTreeMap::new(),
             doomed: BTreeSet::new(),
             changes: Changes::default(),
-            contact: contact::Contact::default(),
+            contact: contact::EtcdContactCheck::default(),
         }
     }
 
@@ -106,7 +106,7 @@ impl Checks {
         if let Ask::Delete { path } = ask {
             self.doomed.insert(path.clone());
         }
-        let request = Request { session, conn, ask: ask.clone(), carried_out: None, end: None };
+        let request = AskedWrite { session, conn, ask: ask.clone(), carried_out: None, end: None };
         self.requests.insert(number, request);
     }
 
@@ -127,7 +127,7 @@ impl Checks {
     }
 
     /// Looks at the revisions of the store that are new.
-    pub(crate) fn observe(&mut self, store: &Store, now_ms: u64) -> Checked {
+    pub(crate) fn observe(&mut self, store: &EtcdModel, now_ms: u64) -> Checked {
         while let Some(events) = store.revision_from(self.revision + 1) {
             self.revision = events[0].mod_revision;
             self.contact.note(self.revision, now_ms);
@@ -160,7 +160,7 @@ impl Checks {
             }
         }
         self.check_parents(&before, &children)?;
-        let steps: Vec<Step<'_>> =
+        let steps: Vec<ZnodeStep<'_>> =
             changed.iter().map(|path| (&**path, before[path].as_ref(), self.znodes.get(path))).collect();
         self.changes.note(self.revision, &steps);
         for number in numbers {
@@ -313,8 +313,8 @@ impl Checks {
     }
 
     /// A client reads a reply to a request; `state` is the one that it can read now.
-    pub(crate) fn replied(&mut self, waiting: &Waiting, reply: &Reply<'_>, state: &State) -> Checked {
-        let Waiting { number, ask, asked_at, .. } = waiting;
+    pub(crate) fn replied(&mut self, waiting: &OpenRequest, reply: &EtcdReply<'_>, state: &State) -> Checked {
+        let OpenRequest { number, ask, asked_at, .. } = waiting;
         let shown = state.tree().zxid().0;
         match ask {
             Ask::Sync => {
@@ -364,7 +364,7 @@ impl Checks {
         }
     }
 
-    fn written(&mut self, number: u64, reply: &Reply<'_>) -> Checked {
+    fn written(&mut self, number: u64, reply: &EtcdReply<'_>) -> Checked {
         let request = self.requests.get_mut(&number).expect("it was asked for");
         if reply.error != 0 {
             let carried_out = &request.carried_out;

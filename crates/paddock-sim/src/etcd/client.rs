@@ -132,7 +132,7 @@ impl Ask {
 
 /// A request under way.
 #[derive(Clone, Debug)]
-pub(crate) struct Waiting {
+pub(crate) struct OpenRequest {
     pub(crate) number: u64,
     pub(crate) ask: Ask,
     /// Newest revision of a znode when it was asked.
@@ -149,7 +149,7 @@ pub(crate) struct Owned {
 }
 
 #[derive(Debug, Default)]
-pub(crate) struct Client {
+pub(crate) struct FrontEndClient {
     /// The front end that it is connected to, or was last.
     pub(crate) front: usize,
     pub(crate) conn: Option<ConnId>,
@@ -158,7 +158,7 @@ pub(crate) struct Client {
     /// The session that it wants back once it has been told that it lives.
     pub(crate) asking: Option<Resumption>,
     /// Requests under way, in their order.
-    pub(crate) waiting: VecDeque<Waiting>,
+    pub(crate) waiting: VecDeque<OpenRequest>,
     /// Newest zxid that a reply had.
     pub(crate) zxid: i64,
     /// Persistent znodes that are its own.
@@ -170,7 +170,7 @@ pub(crate) struct Client {
     pub(crate) refused_for_space: u64,
 }
 
-impl Client {
+impl FrontEndClient {
     /// The connection is gone.
     pub(crate) fn disconnected(&mut self) -> Option<ConnId> {
         self.is_connected = false;
@@ -189,7 +189,7 @@ impl Client {
 
 /// A reply to a request.
 #[derive(Debug)]
-pub(crate) struct Reply<'a> {
+pub(crate) struct EtcdReply<'a> {
     pub(crate) xid: i32,
     pub(crate) zxid: i64,
     /// Error code; 0 for success.
@@ -197,12 +197,12 @@ pub(crate) struct Reply<'a> {
     body: &'a [u8],
 }
 
-impl Reply<'_> {
+impl EtcdReply<'_> {
     /// Out of a whole frame.
-    pub(crate) fn decode(frame: &[u8]) -> Result<Reply<'_>, DecodeError> {
+    pub(crate) fn decode(frame: &[u8]) -> Result<EtcdReply<'_>, DecodeError> {
         let mut r = Reader::new(&frame[4..]);
         let (xid, zxid, error) = (r.i32()?, r.i64()?, r.i32()?);
-        Ok(Reply { xid, zxid, error, body: r.rest() })
+        Ok(EtcdReply { xid, zxid, error, body: r.rest() })
     }
 
     /// The path that a create has made.

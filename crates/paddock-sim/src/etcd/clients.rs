@@ -6,7 +6,7 @@ use paddock_state::{Client as Asker, ClientInput, ConnId, Parcel, QueuedRead};
 use paddock_tree::Guess;
 
 use super::client::QUOTA_EXCEEDED;
-use super::client::{Ask, Owned, Waiting};
+use super::client::{Ask, OpenRequest, Owned};
 use super::scarcity::check_refusal;
 use super::world::{CLIENTS, SHARED, World, own_directory};
 use crate::checks::{Checked, Violation, ensure};
@@ -80,7 +80,7 @@ impl World {
         self.next_request += 1;
         let is_alone = client.waiting.is_empty();
         let (asked_at, asked_ms) = (self.checks.newest(), now_ms);
-        client.waiting.push_back(Waiting { number, ask: ask.clone(), asked_at, asked_ms });
+        client.waiting.push_back(OpenRequest { number, ask: ask.clone(), asked_at, asked_ms });
         self.note(format_args!("client {at}, session {session}: request {number}: {ask:?}"));
         let (xid, op) = (Xid(number as i32), ask.op());
         if ask.is_write() {

@@ -6,10 +6,10 @@ use std::collections::BTreeMap;
 use paddock_proto::{EventKind, Zxid};
 use paddock_tree::{Change, Znode};
 
-use crate::checks::watching::{History, Stamps};
+use crate::checks::watching::{Stamps, WatchedHistory};
 
 /// A znode before and after a revision.
-pub(super) type Step<'a> = (&'a str, Option<&'a Znode>, Option<&'a Znode>);
+pub(super) type ZnodeStep<'a> = (&'a str, Option<&'a Znode>, Option<&'a Znode>);
 
 #[derive(Debug, Default)]
 pub(super) struct Changes {
@@ -23,7 +23,7 @@ pub(super) struct Changes {
 
 impl Changes {
     /// Notes what the next revision did.
-    pub(super) fn note(&mut self, revision: i64, steps: &[Step<'_>]) {
+    pub(super) fn note(&mut self, revision: i64, steps: &[ZnodeStep<'_>]) {
         self.newest = revision;
         let mut changes = Vec::new();
         for (path, had, has) in steps {
@@ -60,7 +60,7 @@ fn kinds_of(had: Option<&Znode>, has: Option<&Znode>) -> Vec<EventKind> {
     kinds
 }
 
-impl History for Changes {
+impl WatchedHistory for Changes {
     /// A revision is one transaction of etcd, which does not tell the order of its writes.
     const IS_ORDERED: bool = false;
 

@@ -1,7 +1,7 @@
 //! etcd without space: its alarm NOSPACE refuses all that puts a key, and grants no leases, until it is disarmed.
 
-use super::client::{Ask, Owned, QUOTA_EXCEEDED, Reply, Waiting};
-use super::store::Store;
+use super::client::{Ask, EtcdReply, OpenRequest, Owned, QUOTA_EXCEEDED};
+use super::store::EtcdModel;
 use super::world::{CLIENTS, SHARED, World};
 use crate::checks::{Checked, ensure};
 
@@ -12,7 +12,7 @@ const SCARCE_MS: u64 = 20_000;
 const REFUSALS_MIN: u64 = 5;
 
 /// A client is told that etcd has no space only if etcd has said so since it asked, and only of a write, or of a sync, which may need one.
-pub(super) fn check_refusal(waiting: &Waiting, reply: &Reply<'_>, store: &Store) -> Checked {
+pub(super) fn check_refusal(waiting: &OpenRequest, reply: &EtcdReply<'_>, store: &EtcdModel) -> Checked {
     let has_refused = store.refused_ms.is_some_and(|refused_ms| refused_ms >= waiting.asked_ms);
     let is_refusable = waiting.ask.is_write() || waiting.ask == Ask::Sync;
     ensure!(

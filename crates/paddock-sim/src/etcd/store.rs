@@ -29,7 +29,7 @@ struct Lease {
 }
 
 #[derive(Debug)]
-pub(crate) struct Store {
+pub(crate) struct EtcdModel {
     pub(crate) mistakes: Mistakes,
     /// The alarm NOSPACE is raised.
     pub(crate) is_full: bool,
@@ -59,9 +59,9 @@ fn grows(call: &Call) -> bool {
     }
 }
 
-impl Store {
-    pub(crate) fn new(keys: Keys, mistakes: Mistakes) -> Store {
-        Store {
+impl EtcdModel {
+    pub(crate) fn new(keys: Keys, mistakes: Mistakes) -> EtcdModel {
+        EtcdModel {
             mistakes,
             is_full: false,
             refused_ms: None,

@@ -6,7 +6,7 @@ use paddock_proto::{
 };
 
 use super::checks::NO_NODE;
-use super::client::{Ask, Look, Reply};
+use super::client::{Ask, EtcdReply, Look};
 use super::world::{CLIENTS, SHARED, World, own_directory};
 use crate::checks::watching::{self, SetAgain};
 use crate::checks::{Checked, Violation, ensure};
@@ -68,7 +68,11 @@ impl World {
     }
 
     /// Takes the events in front of a reply. Returns the reply.
-    pub(super) fn take_events<'a>(&mut self, at: usize, mut frames: &'a [u8]) -> Checked<Option<Reply<'a>>> {
+    pub(super) fn take_events<'a>(
+        &mut self,
+        at: usize,
+        mut frames: &'a [u8],
+    ) -> Checked<Option<EtcdReply<'a>>> {
         while let Ok(Some((body, len))) = frame::split(frames, i32::MAX) {
             let mut reader = Reader::new(body);
             let header = ReplyHeader::decode(&mut reader).map_err(|error| unreadable(at, &error))?;
@@ -79,7 +83,7 @@ impl World {
                     "protocol",
                     "client {at} gets something behind a reply in its frame"
                 );
-                return Reply::decode(frame).map(Some).map_err(|error| unreadable(at, &error));
+                return EtcdReply::decode(frame).map(Some).map_err(|error| unreadable(at, &error));
             }
             let event = WatchEvent::decode(header.zxid, reader.rest());
             let WatchEvent { kind, path, zxid } = event.map_err(|error| unreadable(at, &error))?;
@@ -93,7 +97,7 @@ impl World {
     }
 
     /// A client is shown a zxid, by the reply to this.
-    pub(super) fn show(&mut self, at: usize, ask: &Ask, reply: &Reply<'_>) -> Checked {
+    pub(super) fn show(&mut self, at: usize, ask: &Ask, reply: &EtcdReply<'_>) -> Checked {
         let (changes, watching) = (&self.checks.changes, &mut self.clients[at].watching);
         watching.show(changes, Zxid(reply.zxid), &[])?;
         let is_done = reply.error == 0;

@@ -9,9 +9,9 @@ use paddock_state::{ClientInput, ConnId, Now};
 use paddock_tree::{Znode, ZnodeKind};
 
 use super::checks::Checks;
-use super::client::Client;
+use super::client::FrontEndClient;
 use super::front_end::FrontEnd;
-use super::store::{Mistakes, Store};
+use super::store::{EtcdModel, Mistakes};
 use super::weather::Weather;
 use crate::checks::{Checked, ensure};
 use crate::time::{SimDuration, Time};
@@ -31,9 +31,9 @@ pub(crate) struct World {
     pub(super) chance: Chance,
     pub(super) weather: Weather,
     trace: Trace,
-    pub(super) store: Store,
+    pub(super) store: EtcdModel,
     pub(super) fronts: Vec<FrontEnd>,
-    pub(super) clients: Vec<Client>,
+    pub(super) clients: Vec<FrontEndClient>,
     /// Front ends and connections of those who want sessions of clients and may not have them.
     pub(super) strangers: Vec<(usize, ConnId)>,
     pub(super) checks: Checks,
@@ -66,9 +66,11 @@ impl World {
             chance: Chance::of(seed, "etcd"),
             weather: Weather::throw(seed),
             trace: Trace::new(telling),
-            store: Store::new(keys(), mistakes),
+            store: EtcdModel::new(keys(), mistakes),
             fronts: Vec::new(),
-            clients: (0..CLIENTS).map(|at| Client { front: at % FRONT_ENDS, ..Client::default() }).collect(),
+            clients: (0..CLIENTS)
+                .map(|at| FrontEndClient { front: at % FRONT_ENDS, ..FrontEndClient::default() })
+                .collect(),
             strangers: Vec::new(),
             checks: Checks::new(keys()),
             late: Vec::new(),

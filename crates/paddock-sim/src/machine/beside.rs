@@ -9,7 +9,7 @@ use paddock_state::{ConnId, Now};
 
 use super::front::{Workers, Yield};
 use super::shell::{Locked, SnapshotDesk};
-use crate::wire::{Frame, Packet};
+use crate::wire::{Frame, WirePacket};
 
 /// The world, which decides which threads have the state when the engine lets it go within an entry.
 pub(crate) trait Others {
@@ -45,26 +45,26 @@ impl Beside<'_> {
     }
 
     /// A worker's thread: a frame has come.
-    pub(crate) fn receive(&mut self, conn: ConnId, frame: &Frame) -> Vec<(ConnId, Packet)> {
+    pub(crate) fn receive(&mut self, conn: ConnId, frame: &Frame) -> Vec<(ConnId, WirePacket)> {
         let out = self.workers.receive(conn, frame, self.now);
         self.hand_over(out)
     }
 
     /// A worker's thread: there is mail.
-    pub(crate) fn deliver(&mut self, worker: usize) -> Vec<(ConnId, Packet)> {
+    pub(crate) fn deliver(&mut self, worker: usize) -> Vec<(ConnId, WirePacket)> {
         let out = self.workers.deliver(worker, self.now);
         self.hand_over(out)
     }
 
     /// The workers' threads: connections whose turns were cut short have their next ones.
-    pub(crate) fn take_turns(&mut self) -> Vec<(ConnId, Packet)> {
+    pub(crate) fn take_turns(&mut self) -> Vec<(ConnId, WirePacket)> {
         let out = self.workers.take_turns(self.now);
         self.hand_over(out)
     }
 
     /// The workers' threads: it is time to report the sessions that were heard, and to look for those that cannot be served any
     /// more.
-    pub(crate) fn report_heard(&mut self) -> Vec<(ConnId, Packet)> {
+    pub(crate) fn report_heard(&mut self) -> Vec<(ConnId, WirePacket)> {
         let out = self.workers.report_heard(self.now);
         self.hand_over(out)
     }
@@ -74,7 +74,7 @@ impl Beside<'_> {
         self.desk.step(self.state, self.now)
     }
 
-    fn hand_over(&mut self, out: Yield) -> Vec<(ConnId, Packet)> {
+    fn hand_over(&mut self, out: Yield) -> Vec<(ConnId, WirePacket)> {
         self.inbox.extend(out.inputs.into_iter().map(Input::Client));
         out.packets
     }

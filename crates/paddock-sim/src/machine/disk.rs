@@ -17,7 +17,7 @@ use crate::faults::Moment;
 const ONE_THREAD: &str = "one thread runs the world";
 
 #[derive(Debug, Default)]
-struct Process {
+struct DiskProcess {
     operations: u64,
     dies_at: Option<(u64, Moment)>,
     is_dead: bool,
@@ -32,7 +32,7 @@ struct Process {
 #[derive(Clone, Debug)]
 pub(crate) struct SimDisk {
     memory: MemDisk,
-    process: Arc<Mutex<Process>>,
+    process: Arc<Mutex<DiskProcess>>,
 }
 
 impl SimDisk {
@@ -92,7 +92,7 @@ impl SimDisk {
 
     /// The process that used the disk is gone: with it what was not synced if the power was cut.
     pub(crate) fn end_process(&self, power_cut: bool) {
-        *self.process() = Process::default();
+        *self.process() = DiskProcess::default();
         self.memory.clear_faults();
         if power_cut { self.memory.crash() } else { self.memory.kill() }
     }
@@ -132,7 +132,7 @@ impl SimDisk {
         Log::inspect(&self.memory, log_dir, &mut note).is_ok() && !is_empty && !is_silent
     }
 
-    fn process(&self) -> MutexGuard<'_, Process> {
+    fn process(&self) -> MutexGuard<'_, DiskProcess> {
         self.process.lock().expect(ONE_THREAD)
     }
 
@@ -165,7 +165,7 @@ impl SimDisk {
     }
 }
 
-impl Process {
+impl DiskProcess {
     fn complete_sync(&mut self) {
         if let Some(file) = self.deferred.take() {
             let synced = file.lock().expect(ONE_THREAD).sync_data();

@@ -12,7 +12,7 @@ use paddock_replica::Replicated;
 use paddock_state::{ClientInput, ConnId, Now, Outbox, Outboxes, State};
 
 use super::shell::Locked;
-use crate::wire::{Frame, Packet};
+use crate::wire::{Frame, WirePacket};
 use paddock_chance::Chance;
 
 /// The process as the front of one worker finds it.
@@ -120,7 +120,7 @@ pub(crate) struct Workers {
 #[derive(Debug, Default)]
 pub(crate) struct Yield {
     pub(crate) inputs: Vec<ClientInput>,
-    pub(crate) packets: Vec<(ConnId, Packet)>,
+    pub(crate) packets: Vec<(ConnId, WirePacket)>,
 }
 
 impl Workers {
@@ -255,7 +255,7 @@ impl Workers {
     }
 
     /// Wakes the tasks of the connections that mail has reached, until nothing comes of that.
-    fn finish(&mut self, worker: usize, mut packets: Vec<(ConnId, Packet)>) -> Yield {
+    fn finish(&mut self, worker: usize, mut packets: Vec<(ConnId, WirePacket)>) -> Yield {
         loop {
             let mut reached = Vec::new();
             self.workers[worker].0.take_reached(&mut reached);
@@ -274,16 +274,16 @@ impl Workers {
     }
 
     /// The task of a connection: takes what it can, sends what it can.
-    fn serve(&mut self, conn: ConnId, packets: &mut Vec<(ConnId, Packet)>) {
+    fn serve(&mut self, conn: ConnId, packets: &mut Vec<(ConnId, WirePacket)>) {
         let may_take_less = self.chance.one_in(8);
         self.serve_up_to(conn, may_take_less, packets);
     }
 
-    fn serve_whole(&mut self, conn: ConnId, packets: &mut Vec<(ConnId, Packet)>) {
+    fn serve_whole(&mut self, conn: ConnId, packets: &mut Vec<(ConnId, WirePacket)>) {
         self.serve_up_to(conn, false, packets);
     }
 
-    fn serve_up_to(&mut self, conn: ConnId, may_take_less: bool, packets: &mut Vec<(ConnId, Packet)>) {
+    fn serve_up_to(&mut self, conn: ConnId, may_take_less: bool, packets: &mut Vec<(ConnId, WirePacket)>) {
         loop {
             let (front, host) = &mut self.workers[conn.worker()];
             let Some(condition) = front.condition(conn, host) else { return };
@@ -323,7 +323,7 @@ impl Workers {
     }
 
     /// Sends what is unsent: all of it, or less if the client reads slowly. Returns the number of bytes sent.
-    fn flush(&mut self, conn: ConnId, may_take_less: bool, packets: &mut Vec<(ConnId, Packet)>) -> usize {
+    fn flush(&mut self, conn: ConnId, may_take_less: bool, packets: &mut Vec<(ConnId, WirePacket)>) -> usize {
         let (front, host) = &mut self.workers[conn.worker()];
         let Some(socket) = self.sockets.get_mut(&conn) else { return 0 };
         let mut room = if may_take_less { self.chance.below(100) as usize } else { usize::MAX };
@@ -341,7 +341,7 @@ impl Workers {
         packets.extend(socket.take_packets().into_iter().map(|packet| (conn, packet)));
         let condition = front.condition(conn, host);
         if sending.is_ok() && condition.is_some_and(|condition| condition.is_closing) {
-            packets.push((conn, Packet::Closed));
+            packets.push((conn, WirePacket::Closed));
             self.leave(conn);
         }
         sent
@@ -357,13 +357,13 @@ impl Workers {
 
 impl Socket {
     /// The packets that have come whole, as a client library reads them.
-    fn take_packets(&mut self) -> Vec<Packet> {
+    fn take_packets(&mut self) -> Vec<WirePacket> {
         let mut packets = Vec::new();
         if !self.is_greeted {
             let Ok(Some((body, len))) = frame::split(&self.outgoing, i32::MAX) else { return packets };
             match ConnectResponse::decode(body) {
-                Ok(response) => packets.extend(Packet::of_greeting(&response)),
-                Err(_) => packets.push(Packet::Unreadable),
+                Ok(response) => packets.extend(WirePacket::of_greeting(&response)),
+                Err(_) => packets.push(WirePacket::Unreadable),
             }
             self.outgoing.drain(..len);
             self.turns.take(len);
@@ -389,9 +389,9 @@ impl Socket {
     }
 
     /// A frame with an xid as members know it.
-    fn packet(body: &[u8], extensions: Extensions, zxid: Zxid) -> Packet {
+    fn packet(body: &[u8], extensions: Extensions, zxid: Zxid) -> WirePacket {
         let narrow = if extensions.wide_xids { body.get(4..) } else { Some(body) };
-        let Some(body) = narrow else { return Packet::Unreadable };
+        let Some(body) = narrow else { return WirePacket::Unreadable };
         let mut bytes = Vec::new();
         frame::write(&mut bytes, |out| out.extend_from_slice(body));
         let header = ReplyHeader::decode(&mut Reader::new(body));
@@ -399,6 +399,6 @@ impl Socket {
             // A server says no zxid here. The client has to know since when events go by what it has shown.
             bytes[8..16].copy_from_slice(&zxid.0.to_be_bytes());
         }
-        Packet::Frames(bytes)
+        WirePacket::Frames(bytes)
     }
 }

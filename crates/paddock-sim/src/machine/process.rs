@@ -21,7 +21,7 @@ const ROUNDS_MAX: usize = 100_000;
 
 /// Next thing that the engine does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Next {
+pub(crate) enum NextWork {
     /// The process waits for something to happen.
     Rest,
     /// The process has synced, which takes its time.
@@ -29,7 +29,7 @@ pub(crate) enum Next {
 }
 
 #[derive(Debug)]
-pub(crate) struct Process {
+pub(crate) struct SimProcess {
     member: Member,
     pub(crate) state: Rc<Locked>,
     outboxes: Outboxes,
@@ -48,18 +48,18 @@ pub(crate) struct Process {
     pub(crate) are_turns_planned: bool,
 }
 
-impl Process {
+impl SimProcess {
     /// A member out of what its disk holds.
     pub(crate) fn start(
         disk: &SimDisk,
         config: Config,
         (workers, settings): (usize, &Settings),
         now: Now,
-    ) -> Result<Process, MemberError> {
+    ) -> Result<SimProcess, MemberError> {
         let chance = Chance::of(config.seed, "sockets");
         let (member, state) = Member::recover(Arc::new(disk.clone()), config, &now)?;
         let state = Rc::new(Locked::new(state));
-        let mut process = Process {
+        let mut process = SimProcess {
             workers: Workers::new(workers, settings, &state, chance),
             member,
             state,
@@ -106,12 +106,12 @@ impl Process {
         disk: &SimDisk,
         harvest: &mut Harvest,
         others: &mut dyn Others,
-    ) -> Result<Next, MemberError> {
+    ) -> Result<NextWork, MemberError> {
         disk.defer_sync(true);
         let next = self.work(now, disk, harvest, others);
         disk.defer_sync(false);
         self.tell_workers();
-        if !matches!(next, Ok(Next::Synced)) {
+        if !matches!(next, Ok(NextWork::Synced)) {
             disk.complete_sync();
         }
         next
@@ -123,21 +123,21 @@ impl Process {
         disk: &SimDisk,
         harvest: &mut Harvest,
         others: &mut dyn Others,
-    ) -> Result<Next, MemberError> {
-        let Process { member, state, outboxes, desk, workers, inbox, .. } = self;
+    ) -> Result<NextWork, MemberError> {
+        let SimProcess { member, state, outboxes, desk, workers, inbox, .. } = self;
         let mut shell = SimShell { now, disk, state, outboxes, workers, desk, inbox, harvest, others };
         for _ in 0..ROUNDS_MAX {
             if self.is_carrying {
                 let synced = member.syncs();
                 match member.work(&mut shell)? {
                     Work::Nothing | Work::Shortage => self.is_carrying = false,
-                    Work::Done if member.syncs() > synced => return Ok(Next::Synced),
+                    Work::Done if member.syncs() > synced => return Ok(NextWork::Synced),
                     Work::Done => {}
                 }
                 continue;
             }
             if shell.inbox.is_empty() && !self.is_tick_due {
-                return Ok(Next::Rest);
+                return Ok(NextWork::Rest);
             }
             let inputs = std::mem::take(shell.inbox);
             member.take(&shell, inputs);
@@ -161,7 +161,7 @@ impl Process {
 
     /// The orderly end of a process whose engine rests.
     pub(crate) fn end(self, now: Now, disk: &SimDisk) -> Result<(), MemberError> {
-        let Process { member, state, mut outboxes, mut desk, mut workers, mut inbox, .. } = self;
+        let SimProcess { member, state, mut outboxes, mut desk, mut workers, mut inbox, .. } = self;
         let (state, outboxes, desk, workers) = (&state, &mut outboxes, &mut desk, &mut workers);
         let (inbox, harvest, others) = (&mut inbox, &mut Harvest::default(), &mut ());
         member.end(&mut SimShell { now, disk, state, outboxes, workers, desk, inbox, harvest, others })
@@ -188,7 +188,7 @@ impl Process {
 
     /// The other threads of the process.
     pub(crate) fn beside(&mut self, now: Now) -> Beside<'_> {
-        let Process { state, workers, desk, inbox, .. } = self;
+        let SimProcess { state, workers, desk, inbox, .. } = self;
         Beside { now, state, workers, desk, inbox }
     }
 

@@ -1,7 +1,7 @@
 //! A twin: a second process with the number of a member that runs.
 
 use super::disk::SimDisk;
-use super::process::Process;
+use super::process::SimProcess;
 
 #[derive(Debug)]
 pub(crate) struct Twin {
@@ -9,6 +9,6 @@ pub(crate) struct Twin {
     pub(crate) member: u8,
     /// Ticks that it has left.
     pub(crate) ticks: u64,
-    pub(crate) process: Process,
+    pub(crate) process: SimProcess,
     pub(crate) disk: SimDisk,
 }

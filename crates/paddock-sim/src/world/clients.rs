@@ -7,13 +7,13 @@ use std::rc::Rc;
 use paddock_proto::SessionId;
 use paddock_state::ConnId;
 
-use super::{Event, World};
+use super::{World, WorldEvent};
 use crate::checks::Checked;
 use crate::checks::sessions::Believer;
 use crate::client::Deed;
 use crate::machine::beside::Beside;
 use crate::time::{SimDuration, Time};
-use crate::wire::{Frame, Packet};
+use crate::wire::{Frame, WirePacket};
 
 /// A client's connection. What is sent on it arrives in its order.
 #[derive(Debug)]
@@ -25,7 +25,7 @@ pub(super) struct Wire {
     /// On their way. Events only say that the next one arrives, so that none overtakes another.
     frames: VecDeque<Frame>,
     /// Each with the znode that was wrong in the state of its sender, if there was one.
-    packets: VecDeque<(Packet, Option<Rc<str>>)>,
+    packets: VecDeque<(WirePacket, Option<Rc<str>>)>,
     last_frame: Time,
     last_packet: Time,
     /// Number of frames that the member has taken, and the time of the last one.
@@ -55,7 +55,7 @@ pub(super) struct Taken {
     text: String,
     session: SessionId,
     is_heard: bool,
-    packets: Vec<(ConnId, Packet)>,
+    packets: Vec<(ConnId, WirePacket)>,
 }
 
 impl Arrival {
@@ -91,7 +91,7 @@ impl World {
         let next = client.next_act(now);
         self.carry_out(number, deeds);
         if let Some(at) = next {
-            self.queue.plan(at, Event::Client { number });
+            self.queue.plan(at, WorldEvent::Client { number });
         }
         Ok(())
     }
@@ -142,17 +142,17 @@ impl World {
         let Some(wire) = self.wires.get_mut(&conn) else { return };
         wire.last_frame = wire.last_frame.max(at);
         wire.frames.push_back(frame);
-        self.queue.plan(wire.last_frame, Event::Frame { conn });
+        self.queue.plan(wire.last_frame, WorldEvent::Frame { conn });
     }
 
-    pub(super) fn send_packets(&mut self, packets: Vec<(ConnId, Packet)>) {
+    pub(super) fn send_packets(&mut self, packets: Vec<(ConnId, WirePacket)>) {
         for (conn, packet) in packets {
             let at = self.now + self.network.delay();
             let Some(wire) = self.wires.get_mut(&conn) else { continue };
             wire.last_packet = wire.last_packet.max(at);
             let wrong = self.machines[usize::from(wire.member) - 1].may_show_wrong();
             wire.packets.push_back((packet, wrong));
-            self.queue.plan(wire.last_packet, Event::Packet { conn });
+            self.queue.plan(wire.last_packet, WorldEvent::Packet { conn });
         }
     }
 
@@ -162,12 +162,12 @@ impl World {
         let Some(wire) = self.wires.get(&conn) else { return Ok(()) };
         let (member, life) = (wire.member, wire.life);
         if let Some(until) = self.network.clients_cut(now, member) {
-            self.queue.plan(until, Event::Frame { conn });
+            self.queue.plan(until, WorldEvent::Frame { conn });
             return Ok(());
         }
         let machine = self.machine(member);
         if machine.is_paused(now) {
-            self.freeze(member, Event::Frame { conn });
+            self.freeze(member, WorldEvent::Frame { conn });
             return Ok(());
         }
         let Some(frame) = self.next_frame(conn) else { return Ok(()) };
@@ -177,7 +177,7 @@ impl World {
         let is_another = life.is_some_and(|life| life != machine.life) || machine.is_foreign;
         let process = machine.process.as_mut().filter(|_| !is_another);
         let Some(taken) = process.map(|process| frame.enter(&mut process.beside(local))) else {
-            self.send_packets(vec![(conn, Packet::Closed)]);
+            self.send_packets(vec![(conn, WirePacket::Closed)]);
             return Ok(());
         };
         if let Some(session) = self.note_taken(taken) {
@@ -234,14 +234,14 @@ impl World {
         let Some(wire) = self.wires.get(&conn) else { return Ok(()) };
         let (client, member) = (wire.client, wire.member);
         if let Some(until) = self.network.clients_cut(now, member) {
-            self.queue.plan(until, Event::Packet { conn });
+            self.queue.plan(until, WorldEvent::Packet { conn });
             return Ok(());
         }
         let Some((packet, wrong)) = self.wires.get_mut(&conn).and_then(|wire| wire.packets.pop_front())
         else {
             return Ok(());
         };
-        if matches!(packet, Packet::Closed) {
+        if matches!(packet, WirePacket::Closed) {
             self.wires.remove(&conn);
         }
         if self.clients[client].conn() != Some(conn) {
@@ -257,7 +257,7 @@ impl World {
     /// The clients that take their sessions for alive.
     pub(super) fn believers(&self) -> Vec<Believer> {
         let now = self.now;
-        let believer = |(client, this): (usize, &crate::client::Client)| {
+        let believer = |(client, this): (usize, &crate::client::SimClient)| {
             let (session, conn, timeout) = this.belief(now)?;
             let wire = self.wires.get(&conn)?;
             let machine = &self.machines[usize::from(wire.member) - 1];
@@ -281,7 +281,7 @@ impl World {
     pub(super) fn break_connection(&mut self, number: usize) {
         if let Some(conn) = self.clients[number].conn() {
             self.send_frame(conn, Frame::Hangup);
-            self.send_packets(vec![(conn, Packet::Closed)]);
+            self.send_packets(vec![(conn, WirePacket::Closed)]);
         }
     }
 }

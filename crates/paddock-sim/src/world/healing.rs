@@ -5,9 +5,9 @@ use std::collections::BTreeSet;
 
 use paddock_replica::Role;
 
-use super::{Event, World};
+use super::{World, WorldEvent};
 use crate::checks::{Checked, agreement, ensure, ephemerals, watching};
-use crate::client::{Client, Mood};
+use crate::client::{Mood, SimClient};
 use crate::faults::End;
 use crate::machine::Machine;
 use crate::time::{SimDuration, Time};
@@ -21,7 +21,7 @@ const PATIENCE: SimDuration = SimDuration::seconds(180);
 const BUSY: SimDuration = SimDuration::seconds(4);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Stage {
+pub(super) enum HealingStage {
     Faults,
     /// Nothing is wrong any more, and clients are busy.
     Busy {
@@ -40,12 +40,12 @@ pub(super) enum Stage {
 impl World {
     pub(super) fn next_stage(&mut self) -> Checked {
         match self.stage {
-            Stage::Faults => {
+            HealingStage::Faults => {
                 self.mend_everything();
                 self.replace_gone_clients();
                 self.be_busy(false);
             }
-            Stage::Busy { again, acknowledged, until } => {
+            HealingStage::Busy { again, acknowledged, until } => {
                 let serves = self.acknowledged() > acknowledged;
                 let wrong = self
                     .machines
@@ -64,18 +64,18 @@ impl World {
                 );
                 if serves && wrong.is_none() {
                     self.mood = Mood::Quiet;
-                    self.stage = Stage::Settling { again, until: self.now + PATIENCE };
+                    self.stage = HealingStage::Settling { again, until: self.now + PATIENCE };
                 }
-                self.plan_in(LOOK, Event::Stage);
+                self.plan_in(LOOK, WorldEvent::Stage);
             }
-            Stage::Settling { again, until } => match self.unsettled() {
+            HealingStage::Settling { again, until } => match self.unsettled() {
                 None => self.settled(again)?,
                 Some(what) => {
                     ensure!(self.now < until, CHECKER, "{PATIENCE} after all was mended {what}");
-                    self.plan_in(LOOK, Event::Stage);
+                    self.plan_in(LOOK, WorldEvent::Stage);
                 }
             },
-            Stage::Over => unreachable!("nothing happens after the end"),
+            HealingStage::Over => unreachable!("nothing happens after the end"),
         }
         Ok(())
     }
@@ -83,12 +83,12 @@ impl World {
     fn be_busy(&mut self, again: bool) {
         self.mood = Mood::Busy;
         let acknowledged = self.acknowledged();
-        self.stage = Stage::Busy { again, acknowledged, until: self.now + PATIENCE };
-        self.plan_in(BUSY, Event::Stage);
+        self.stage = HealingStage::Busy { again, acknowledged, until: self.now + PATIENCE };
+        self.plan_in(BUSY, WorldEvent::Stage);
     }
 
     fn acknowledged(&self) -> u64 {
-        self.clients.iter().map(Client::acknowledged).sum()
+        self.clients.iter().map(SimClient::acknowledged).sum()
     }
 
     fn replace_gone_clients(&mut self) {
@@ -96,8 +96,8 @@ impl World {
         for number in first..first + count {
             let chance = Chance::of(self.plan.seed, &format!("client {number}"));
             let habits = self.plan.clients[number - first].clone();
-            self.clients.push(Client::new(number, habits, chance));
-            self.plan_in(SimDuration::ZERO, Event::Client { number });
+            self.clients.push(SimClient::new(number, habits, chance));
+            self.plan_in(SimDuration::ZERO, WorldEvent::Client { number });
         }
     }
 
@@ -136,7 +136,7 @@ impl World {
         if model.changes_members() {
             return Some("members are changing".to_owned());
         }
-        let mut gone = self.clients.iter().flat_map(Client::abandoned);
+        let mut gone = self.clients.iter().flat_map(SimClient::abandoned);
         gone.find(|session| model.has_session(*session)).map(|session| format!("session {session} lives on"))
     }
 
@@ -147,23 +147,23 @@ impl World {
             let (number, state) = (machine.number, process.state.read());
             agreement::check_state(number, &state, &self.checks.truth)?;
             ephemerals::check_owners(number, state.tree())?;
-            let gone = self.clients.iter().flat_map(Client::abandoned);
+            let gone = self.clients.iter().flat_map(SimClient::abandoned);
             ephemerals::check_gone(number, state.tree(), gone)?;
             let conns: BTreeSet<_> = process.conns().collect();
             let served = self.clients.iter().filter(|c| c.conn().is_some_and(|conn| conns.contains(&conn)));
             let knows_all =
-                served.clone().count() == conns.len() && served.clone().all(Client::is_certain_of_watches);
+                served.clone().count() == conns.len() && served.clone().all(SimClient::is_certain_of_watches);
             let expected = served.map(|client| client.watches_held(&self.checks.truth)).sum();
             watching::check_held(number, state.state().watch_count(), expected, knows_all)?;
         }
         if again {
-            self.stage = Stage::Over;
+            self.stage = HealingStage::Over;
             return Ok(());
         }
         for member in 1..=self.plan.settings.machines() {
             self.end(member, End::PowerCut);
             let delay = SimDuration(self.chance.below(1_000_000));
-            self.plan_in(delay, Event::Start { member });
+            self.plan_in(delay, WorldEvent::Start { member });
         }
         self.be_busy(true);
         Ok(())

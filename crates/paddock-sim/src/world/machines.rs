@@ -5,15 +5,15 @@ use paddock_replica::testing::{MessageFacts, describe};
 use paddock_replica::{Input, Role};
 
 use super::meanwhile::{Meanwhile, Witnessed};
-use super::{Act, Event, World};
+use super::{Act, World, WorldEvent};
 use crate::checks::{Checked, agreement, elections, ensure, ephemerals, recovery};
 use crate::faults::End;
 use crate::machine::disk::SimDisk;
-use crate::machine::process::{Next, Process};
+use crate::machine::process::{NextWork, SimProcess};
 use crate::machine::shell::Harvest;
 use crate::network::Fate;
 use crate::time::SimDuration;
-use crate::wire::Packet;
+use crate::wire::WirePacket;
 
 const TICK: SimDuration = SimDuration::millis(paddock_member::Member::TICK_MS);
 /// Interval at which workers report sessions.
@@ -43,7 +43,7 @@ impl World {
         }
         if settings.is_spare(member) && self.checks.truth.model().members().is_none() {
             // No client adds a member to an ensemble that is not there yet.
-            self.plan_in(RESTART, Event::Start { member });
+            self.plan_in(RESTART, WorldEvent::Start { member });
             return Ok(());
         }
         let machine = self.machine(member);
@@ -66,7 +66,7 @@ impl World {
             machine.is_out_of_service = machine.is_damaged;
             let end = if machine.disk.is_dead() { machine.death } else { End::Killed };
             self.end(member, end);
-            self.plan_in(RESTART, Event::Start { member });
+            self.plan_in(RESTART, WorldEvent::Start { member });
             return Ok(());
         }
         if let Some(process) = &self.machines[usize::from(member) - 1].process {
@@ -98,7 +98,7 @@ impl World {
         );
         self.trace.note(now, format_args!("{member} is refused the disk of another member: {started:?}"));
         ensure!(is_refused, ISOLATION, "member {member} starts with the disk of another member: {started:?}");
-        self.plan_in(RESTART, Event::Start { member });
+        self.plan_in(RESTART, WorldEvent::Start { member });
         Ok(())
     }
 
@@ -113,7 +113,7 @@ impl World {
 
     fn plan_act(&mut self, member: u8, span: SimDuration, what: Act) {
         let life = self.machine(member).life;
-        self.plan_in(span, Event::Process { member, life, what });
+        self.plan_in(span, WorldEvent::Process { member, life, what });
     }
 
     pub(super) fn act(&mut self, member: u8, life: u64, what: Act) -> Checked {
@@ -123,7 +123,7 @@ impl World {
             return Ok(());
         }
         if machine.is_paused(now) {
-            self.freeze(member, Event::Process { member, life, what });
+            self.freeze(member, WorldEvent::Process { member, life, what });
             return Ok(());
         }
         let (clock, local) = (machine.clock, machine.now(now));
@@ -206,7 +206,7 @@ impl World {
         let Witnessed { heard, passed } = meanwhile.into_witnessed();
         let machine = self.machine(member);
         let process = machine.process.insert(process);
-        let goes_on = machine.is_told_to_stop && matches!(next, Ok(Next::Rest));
+        let goes_on = machine.is_told_to_stop && matches!(next, Ok(NextWork::Rest));
         ensure!(
             !goes_on,
             AGREEMENT,
@@ -215,14 +215,14 @@ impl World {
         let applied = process.state.read().applied().0;
         machine.applied = machine.applied.max(applied);
         let pause = match next {
-            Ok(Next::Synced) => Some(machine.sync_takes(now, sync)),
+            Ok(NextWork::Synced) => Some(machine.sync_takes(now, sync)),
             _ => None,
         };
         if let (Some(pause), Some(process)) = (pause, machine.process.as_mut()) {
             process.is_busy = true;
             self.plan_act(member, pause, Act::Done);
         }
-        if self.machine(member).process.as_mut().is_some_and(Process::has_ticked) {
+        if self.machine(member).process.as_mut().is_some_and(SimProcess::has_ticked) {
             let span = self.machine(member).clock.world_span(TICK);
             self.plan_act(member, span, Act::Tick);
             self.look_if_removed(member)?;
@@ -396,7 +396,7 @@ impl World {
                 self.machine(member).puts_state_aside(forgets);
             }
             let down = SimDuration(self.chance.mostly_low(10_000, RESTART.0));
-            self.plan_in(down, Event::Start { member });
+            self.plan_in(down, WorldEvent::Start { member });
             return Ok(());
         }
         Ok(())
@@ -414,7 +414,7 @@ impl World {
     }
 
     /// Something happens to a paused machine: it waits.
-    pub(super) fn freeze(&mut self, member: u8, event: Event) {
+    pub(super) fn freeze(&mut self, member: u8, event: WorldEvent) {
         self.frozen.entry(member).or_default().push(event);
     }
 
@@ -445,7 +445,7 @@ impl World {
         self.network.reset(member);
         if end != End::PowerCut {
             let conns = self.wires.iter().filter(|(_, wire)| wire.member == member);
-            let packets = conns.map(|(conn, _)| (*conn, Packet::Closed)).collect();
+            let packets = conns.map(|(conn, _)| (*conn, WirePacket::Closed)).collect();
             self.send_packets(packets);
         }
     }
@@ -453,7 +453,7 @@ impl World {
     pub(super) fn send_letter(&mut self, from: u8, to: u8, bytes: Vec<u8>) {
         for (at, resets) in self.network.send(self.now, from, to) {
             let bytes = bytes.clone();
-            self.queue.plan(at, Event::Letter { from, to, resets, bytes });
+            self.queue.plan(at, WorldEvent::Letter { from, to, resets, bytes });
         }
     }
 
@@ -463,7 +463,7 @@ impl World {
             Fate::Arrives => {}
             Fate::Lost => return Ok(()),
             Fate::Held(until) => {
-                self.queue.plan(until, Event::Letter { from, to, resets, bytes });
+                self.queue.plan(until, WorldEvent::Letter { from, to, resets, bytes });
                 return Ok(());
             }
         }
@@ -472,7 +472,7 @@ impl World {
             return Ok(());
         }
         if machine.is_deaf(now) {
-            self.freeze(to, Event::Letter { from, to, resets, bytes });
+            self.freeze(to, WorldEvent::Letter { from, to, resets, bytes });
             return Ok(());
         }
         let now_ms = machine.now(now).monotonic_ms;

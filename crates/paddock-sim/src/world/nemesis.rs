@@ -2,7 +2,7 @@
 
 use paddock_replica::Role;
 
-use super::{Event, World};
+use super::{World, WorldEvent};
 use crate::checks::Checked;
 use crate::client::Habits;
 use crate::faults::{End, Fault, Moment, Whom};
@@ -25,7 +25,7 @@ const NEXT_LEADER: SimDuration = SimDuration::seconds(4);
 
 impl World {
     pub(super) fn strike(&mut self, fault: Fault) -> Checked {
-        if self.stage != super::Stage::Faults {
+        if self.stage != super::HealingStage::Faults {
             return Ok(());
         }
         self.struck += 1;
@@ -114,8 +114,8 @@ impl World {
                 let machine = self.machine(member);
                 machine.paused_until = machine.paused_until.max(until);
                 machine.deaf_until = machine.deaf_until.max(until + deaf);
-                self.plan_in(span, Event::Thaw { member });
-                self.plan_in(span + deaf, Event::Thaw { member });
+                self.plan_in(span, WorldEvent::Thaw { member });
+                self.plan_in(span + deaf, WorldEvent::Thaw { member });
             }
             Fault::WallJump { whom, by_ms } => {
                 let (member, now) = (self.whom(whom), self.now);
@@ -155,7 +155,7 @@ impl World {
             }
         }
         self.end(member, end);
-        self.plan_in(down, Event::Start { member });
+        self.plan_in(down, WorldEvent::Start { member });
         Ok(())
     }
 
@@ -175,7 +175,7 @@ impl World {
             Fault::FullDisk { whom, room, span } => {
                 let member = self.whom(whom);
                 self.machine(member).fill_disk(room, now + span);
-                self.plan_in(span, Event::Room { member });
+                self.plan_in(span, WorldEvent::Room { member });
             }
             Fault::Flip { whom, place, dice } => {
                 let member = self.whom(whom);
@@ -254,7 +254,7 @@ impl World {
         machine.disk = machine.copy.take().expect("that was just looked at");
         machine.forgot = acknowledged;
         self.old_disks_judged_at = self.now + down + LEADER_KNOWS;
-        self.plan_in(down + LEADER_KNOWS, Event::EndLeader);
+        self.plan_in(down + LEADER_KNOWS, WorldEvent::EndLeader);
         Ok(())
     }
 
@@ -287,7 +287,7 @@ impl World {
 
     /// The leader ends, when it has told all members with older disks what they have forgotten.
     pub(super) fn end_leader(&mut self) -> Checked {
-        let is_time = self.stage == super::Stage::Faults && self.now >= self.old_disks_judged_at;
+        let is_time = self.stage == super::HealingStage::Faults && self.now >= self.old_disks_judged_at;
         let leader = self.leaders().next().filter(|_| is_time);
         leader.map_or(Ok(()), |leader| self.take_down(leader, End::Killed, SimDuration::seconds(2)))
     }
@@ -401,7 +401,7 @@ impl World {
         }
         for member in 1..=self.plan.settings.machines() {
             self.thaw(member);
-            self.queue.plan(now + SimDuration(self.chance.below(1_000_000)), Event::Start { member });
+            self.queue.plan(now + SimDuration(self.chance.below(1_000_000)), WorldEvent::Start { member });
         }
         self.trace.note(now, format_args!("everything is mended"));
     }

@@ -6,9 +6,9 @@
 
 use paddock_replica::{Input, Role};
 
-use super::{Event, World};
+use super::{World, WorldEvent};
 use crate::checks::{Checked, ensure};
-use crate::machine::process::{Next, Process};
+use crate::machine::process::{NextWork, SimProcess};
 use crate::machine::shell::Harvest;
 use crate::machine::twin::Twin;
 use crate::time::SimDuration;
@@ -31,12 +31,12 @@ impl World {
         let machine = self.machine(member);
         let (disk, local) = (machine.disk.copy(chance.word()), machine.now(now));
         let config = settings.config(member, chance.word());
-        let started = Process::start(&disk, config, (settings.workers, &settings.front()), local);
+        let started = SimProcess::start(&disk, config, (settings.workers, &settings.front()), local);
         self.trace.note(now, format_args!("{member} has a twin: {:?}", started.as_ref().map(drop)));
         ensure!(started.is_ok(), CHECKER, "the twin of member {member} does not start: {started:?}");
         let Ok(process) = started else { return Ok(()) };
         self.twin = Some(Twin { member, ticks: span.0 / TICK.0, process, disk });
-        self.plan_in(TICK, Event::TwinTicks);
+        self.plan_in(TICK, WorldEvent::TwinTicks);
         Ok(())
     }
 
@@ -56,7 +56,7 @@ impl World {
             return Ok(());
         }
         twin.process.tick_is_due();
-        self.plan_in(TICK, Event::TwinTicks);
+        self.plan_in(TICK, WorldEvent::TwinTicks);
         self.twin_works()
     }
 
@@ -73,7 +73,7 @@ impl World {
         let local = self.machines[usize::from(member) - 1].now(now);
         let mut harvest = Harvest::default();
         let mut next = twin.process.turn(local, &twin.disk, &mut harvest, &mut ());
-        while matches!(next, Ok(Next::Synced)) {
+        while matches!(next, Ok(NextWork::Synced)) {
             twin.disk.complete_sync();
             next = twin.process.turn(local, &twin.disk, &mut harvest, &mut ());
         }

@@ -9,12 +9,12 @@ const WITHOUT_SPACE_MS: u64 = 6000;
 
 /// Times at which etcd made its revisions.
 #[derive(Debug, Default)]
-pub(crate) struct Contact {
+pub(crate) struct EtcdContactCheck {
     /// The newest revision of each millisecond that has one.
     made: Vec<(u64, i64)>,
 }
 
-impl Contact {
+impl EtcdContactCheck {
     pub(super) fn note(&mut self, revision: i64, now_ms: u64) {
         match self.made.last_mut() {
             Some((made_ms, newest)) if *made_ms == now_ms => *newest = revision,

@@ -8,11 +8,11 @@ use paddock_tree::ZnodeKind;
 use super::{CONVERGENCE, Checks};
 use crate::checks::{Checked, ensure};
 use crate::etcd::front_end::FrontEnd;
-use crate::etcd::store::Store;
+use crate::etcd::store::EtcdModel;
 
 impl Checks {
     /// The state of a front end is that of the revision that it names.
-    pub(crate) fn check_state(&self, front: usize, at: &FrontEnd, store: &Store) -> Checked {
+    pub(crate) fn check_state(&self, front: usize, at: &FrontEnd, store: &EtcdModel) -> Checked {
         let tree = at.state.tree();
         let revision = tree.zxid().0;
         if revision == 0 {
