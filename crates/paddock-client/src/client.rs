@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use paddock_proto::{OpCode, Password, SessionId, Zxid};
 
-use crate::connection::Connection;
+use crate::connection::ServedConnection;
 use crate::outbox::{Intent, Outbox};
 use crate::pending::{Decode, Pending, Reply};
 use crate::{ClientOptions, Error, results};
@@ -20,12 +20,12 @@ pub struct Client {
 
 #[derive(Debug)]
 struct Handle {
-    shared: Arc<Shared>,
+    shared: Arc<ClientShared>,
 }
 
 /// State that callers and the connection's task share.
 #[derive(Debug, Default)]
-pub(crate) struct Shared {
+pub(crate) struct ClientShared {
     pub outbox: Outbox,
     pub session: AtomicI64,
     pub password: OnceLock<Password>,
@@ -36,8 +36,8 @@ pub(crate) struct Shared {
 impl Client {
     /// Opens a session on the first of `servers` (`host:port`, separated by commas) that takes it.
     pub async fn connect(servers: &str, options: ClientOptions) -> Result<Client, Error> {
-        let shared = Arc::new(Shared::default());
-        let connection = Connection::open(servers, options, Arc::clone(&shared)).await?;
+        let shared = Arc::new(ClientShared::default());
+        let connection = ServedConnection::open(servers, options, Arc::clone(&shared)).await?;
         tokio::spawn(connection.run());
         Ok(Client { handle: Arc::new(Handle { shared }) })
     }
@@ -82,7 +82,7 @@ impl Client {
         self.shared().outbox.push(op, intent, body, decode)
     }
 
-    fn shared(&self) -> &Shared {
+    fn shared(&self) -> &ClientShared {
         &self.handle.shared
     }
 }

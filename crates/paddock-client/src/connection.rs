@@ -14,9 +14,9 @@ use paddock_proto::{
 };
 use tokio::time::{Instant, sleep, sleep_until, timeout, timeout_at};
 
-use crate::client::Shared;
+use crate::client::ClientShared;
 use crate::handshake::{self, Granted};
-use crate::outbox::{Intent, Waiting};
+use crate::outbox::{Intent, PendingRequest};
 use crate::pending::Reply;
 use crate::sasl::LoginFailure;
 use crate::stream::{Moved, Stream};
@@ -29,11 +29,11 @@ const RETRY: Duration = Duration::from_millis(100);
 /// Paths in one setWatches request, in bytes at most, as in ZooKeeper's own client.
 const SET_WATCHES_BYTES: usize = 128 << 10;
 
-pub(crate) struct Connection {
+pub(crate) struct ServedConnection {
     servers: Vec<String>,
     next_server: usize,
     options: ClientOptions,
-    shared: Arc<Shared>,
+    shared: Arc<ClientShared>,
     password: Password,
     timeout: Duration,
     stream: Stream,
@@ -41,9 +41,9 @@ pub(crate) struct Connection {
     identities: Vec<(String, Vec<u8>)>,
     watches: WatchTable,
     /// Written, not answered.
-    in_flight: VecDeque<Waiting>,
+    in_flight: VecDeque<PendingRequest>,
     /// Requests of auth, whose answers may overtake others. `None`: ours, after a reconnect.
-    auth_in_flight: VecDeque<Option<Waiting>>,
+    auth_in_flight: VecDeque<Option<PendingRequest>>,
     outgoing: Vec<u8>,
     incoming: Vec<u8>,
 }
@@ -64,13 +64,13 @@ impl From<io::Error> for Over {
     }
 }
 
-impl Connection {
+impl ServedConnection {
     /// Opens a new session.
     pub(crate) async fn open(
         servers: &str,
         options: ClientOptions,
-        shared: Arc<Shared>,
-    ) -> Result<Connection, Error> {
+        shared: Arc<ClientShared>,
+    ) -> Result<ServedConnection, Error> {
         let list: Vec<String> =
             servers.split(',').map(|server| server.trim().to_string()).filter(|s| !s.is_empty()).collect();
         if list.is_empty() {
@@ -82,7 +82,7 @@ impl Connection {
             let request = handshake::request(&options, SessionId::NONE, Zxid(0), &Password::ZERO);
             let error = match timeout_at(deadline, handshake::perform(server, &options, &request)).await {
                 Ok(Ok(granted)) if granted.is_valid() => {
-                    let mut connection = Connection::new(list, options, shared, granted);
+                    let mut connection = ServedConnection::new(list, options, shared, granted);
                     connection.next_server = attempt + 1;
                     return Ok(connection);
                 }
@@ -102,11 +102,11 @@ impl Connection {
     fn new(
         servers: Vec<String>,
         options: ClientOptions,
-        shared: Arc<Shared>,
+        shared: Arc<ClientShared>,
         granted: Granted,
-    ) -> Connection {
+    ) -> ServedConnection {
         let response = granted.response;
-        let connection = Connection {
+        let connection = ServedConnection {
             servers,
             next_server: 0,
             options,
@@ -240,8 +240,8 @@ impl Connection {
         self.on_answer(request, Reply { zxid, code, body: reader.rest().to_vec() })
     }
 
-    fn on_answer(&mut self, request: Waiting, reply: Reply) -> Result<(), Over> {
-        let Waiting { answer, intent, .. } = request;
+    fn on_answer(&mut self, request: PendingRequest, reply: Reply) -> Result<(), Over> {
+        let PendingRequest { answer, intent, .. } = request;
         let code = reply.code;
         let mut over = Ok(());
         match intent {

@@ -7,15 +7,15 @@ use std::sync::{Mutex, MutexGuard};
 use paddock_proto::{OpCode, RequestHeader, Xid, frame};
 use tokio::sync::{Notify, oneshot};
 
-use crate::pending::{Answer, Decode};
+use crate::pending::{Decode, RequestResult};
 use crate::watches::WatchIntent;
 use crate::{Error, Pending};
 
 /// A request whose answer has not come.
 #[derive(Debug)]
-pub(crate) struct Waiting {
+pub(crate) struct PendingRequest {
     pub xid: Xid,
-    pub answer: oneshot::Sender<Answer>,
+    pub answer: oneshot::Sender<RequestResult>,
     pub intent: Intent,
 }
 
@@ -43,7 +43,7 @@ pub(crate) struct Outbox {
 #[derive(Debug, Default)]
 pub(crate) struct OutboxState {
     pub bytes: Vec<u8>,
-    pub waiting: VecDeque<Waiting>,
+    pub waiting: VecDeque<PendingRequest>,
     last_xid: i32,
     /// Set once: no request is taken any more.
     pub end: Option<Error>,
@@ -78,7 +78,7 @@ impl Outbox {
             body(out);
         });
         let (answer, receiver) = oneshot::channel();
-        state.waiting.push_back(Waiting { xid, answer, intent });
+        state.waiting.push_back(PendingRequest { xid, answer, intent });
         drop(state);
         if was_idle {
             self.wake.notify_one();

@@ -20,7 +20,7 @@ pub struct Reply {
 }
 
 /// The message from the connection to a waiting request.
-pub(crate) type Answer = Result<Reply, Error>;
+pub(crate) type RequestResult = Result<Reply, Error>;
 
 /// The function that makes a result of a reply.
 pub(crate) type Decode<T> = fn(Reply) -> Result<T, Undecoded>;
@@ -48,13 +48,17 @@ pub struct Pending<T> {
 
 #[derive(Debug)]
 enum ReplySource {
-    Connection(oneshot::Receiver<Answer>),
+    Connection(oneshot::Receiver<RequestResult>),
     /// The client was already over when the request was made.
     Known(Option<Error>),
 }
 
 impl<T> Pending<T> {
-    pub(crate) fn waiting(op: OpCode, answer: oneshot::Receiver<Answer>, decode: Decode<T>) -> Pending<T> {
+    pub(crate) fn waiting(
+        op: OpCode,
+        answer: oneshot::Receiver<RequestResult>,
+        decode: Decode<T>,
+    ) -> Pending<T> {
         Pending { op, decode, source: ReplySource::Connection(answer) }
     }
 
@@ -62,7 +66,7 @@ impl<T> Pending<T> {
         Pending { op, decode, source: ReplySource::Known(Some(error)) }
     }
 
-    fn finish(&self, answer: Answer) -> Result<T, Error> {
+    fn finish(&self, answer: RequestResult) -> Result<T, Error> {
         let op = self.op;
         let reply = answer?;
         match reply.code {

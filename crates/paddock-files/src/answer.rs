@@ -19,11 +19,11 @@ const MULTI: i32 = 14;
 pub(crate) struct Asked {
     session: SessionId,
     xid: i32,
-    outcome: Outcome,
+    outcome: AnsweredOutcome,
 }
 
 #[derive(Debug)]
-enum Outcome {
+enum AnsweredOutcome {
     Refused(i32),
     Done(i32),
     /// Types of the parts, with the error of those that are one.
@@ -74,13 +74,13 @@ impl Asked {
         let (session, xid) = (SessionId(reader.i64()?), reader.i32()?);
         let (_zxid, _time, kind) = (reader.i64()?, reader.i64()?, reader.i32()?);
         let outcome = match kind {
-            ERROR => Outcome::Refused(reader.i32()?),
-            MULTI => Outcome::Multi(reader.list(|reader| {
+            ERROR => AnsweredOutcome::Refused(reader.i32()?),
+            MULTI => AnsweredOutcome::Multi(reader.list(|reader| {
                 let (kind, record) = (reader.i32()?, reader.buffer()?.unwrap_or_default());
                 let error = if kind == ERROR { Some(Reader::new(record).i32()?) } else { None };
                 Ok((kind, error))
             })?),
-            kind => Outcome::Done(kind),
+            kind => AnsweredOutcome::Done(kind),
         };
         Ok(Asked { session, xid, outcome })
     }
@@ -89,13 +89,13 @@ impl Asked {
     pub(crate) fn answer(self, replies: Vec<Replied>) -> Answered {
         let Asked { session, xid, outcome } = self;
         let reply = match outcome {
-            Outcome::Refused(code) => {
+            AnsweredOutcome::Refused(code) => {
                 Err(ErrorCode::from_code(code).unwrap_or(ErrorCode::RuntimeInconsistency))
             }
-            Outcome::Done(kind) => {
+            AnsweredOutcome::Done(kind) => {
                 replies.into_iter().next().map_or(Ok(WriteReply::Done), |reply| reply.reply(kind))
             }
-            Outcome::Multi(parts) => multi(parts, replies),
+            AnsweredOutcome::Multi(parts) => multi(parts, replies),
         };
         let answer = reply.map(|reply| {
             let mut body = Vec::new();

@@ -11,7 +11,7 @@ use crate::keeper;
 use crate::learner::{Event, LearnerStream};
 use crate::snappy::SnappyReader;
 use crate::transaction::Transaction;
-use crate::transaction_log::{LogReader, Next};
+use crate::transaction_log::{LogReader, NextTransaction};
 use crate::{export, replay, snapshot};
 
 /// Takes `data` as a snapshot: plain, gzip or Snappy by its first byte. One that is accepted is written and read again, and then
@@ -40,7 +40,7 @@ fn written(draft: Draft) -> Vec<u8> {
 pub fn zookeeper_log(data: &[u8]) {
     let mut reader = LogReader::new(Path::new("log"), data);
     let mut draft = Draft::new();
-    while let Ok(Next::Entry { entry, .. }) = reader.next() {
+    while let Ok(NextTransaction::Entry { entry, .. }) = reader.next() {
         if Transaction::decode(entry)
             .is_ok_and(|transaction| replay::apply(&mut draft, &transaction, &mut |_, _| {}).is_err())
         {

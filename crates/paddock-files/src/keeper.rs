@@ -22,8 +22,8 @@ use paddock_tree::Tree;
 use crate::error::{FileError, Problem, check_last_zxid};
 use crate::load::{DigestCheck, LoadOptions, LogRead, Progress, Report};
 use crate::replay::close_all_sessions;
-use changelog::{ChangelogReader, Next, Record, Rewrites};
-use entry::Entry;
+use changelog::{ChangelogReader, ChangelogRecord, NextRecord, Rewrites};
+use entry::ChangelogEntry;
 use names::LogFile;
 use snapshot::KeeperSnapshot;
 use state::KeeperState;
@@ -187,9 +187,9 @@ impl Loader {
             let mut read = LogRead { path: path.clone(), transactions: 0, torn: None };
             loop {
                 let record = match reader.next()? {
-                    Next::Record(record) => record,
-                    Next::End => break,
-                    Next::Torn { offset } => {
+                    NextRecord::Record(record) => record,
+                    NextRecord::End => break,
+                    NextRecord::Torn { offset } => {
                         read.torn = Some(offset);
                         break;
                     }
@@ -214,15 +214,20 @@ impl Loader {
     }
 
     /// Carries out one record; returns how many requests that were.
-    fn take(&mut self, path: &Path, record: &Record<'_>, state: &mut KeeperState) -> Result<u64, FileError> {
-        let Record { index, offset, request } = *record;
+    fn take(
+        &mut self,
+        path: &Path,
+        record: &ChangelogRecord<'_>,
+        state: &mut KeeperState,
+    ) -> Result<u64, FileError> {
+        let ChangelogRecord { index, offset, request } = *record;
         let (first, last) = (self.report.index + 1, index - 1);
         if index != first {
             return Err(FileError::KeeperGap { path: path.to_owned(), offset, first, last });
         }
         self.report.index = index;
         let Some(request) = request else { return Ok(0) };
-        let done = Entry::decode(request).and_then(|entry| {
+        let done = ChangelogEntry::decode(request).and_then(|entry| {
             state.apply(&entry, index)?;
             Ok(entry)
         });

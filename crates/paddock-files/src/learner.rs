@@ -21,7 +21,7 @@ use crate::error::Problem;
 use crate::jute_stream::JuteStream;
 use crate::snapshot::{self, Snapshot};
 pub use members::SourceMember;
-use packet::{Packet, PacketKind};
+use packet::{LearnerPacket, PacketKind};
 pub use requests::{LearnerRequest, TouchedSessions};
 
 /// Version of the protocol since ZooKeeper 3.4.
@@ -127,7 +127,7 @@ pub enum Event {
 
 /// Step that an observer's conversation with a leader has reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Phase {
+enum LearnerPhase {
     Greeted,
     EpochAccepted,
     Receiving,
@@ -138,7 +138,7 @@ enum Phase {
 /// Conversation of an observer with one leader.
 #[derive(Debug)]
 struct Learner {
-    phase: Phase,
+    phase: LearnerPhase,
     /// Largest epoch that any leader has had, and then that of this one.
     epoch: i64,
     /// Last transaction that came out, or that the snapshot has for certain.
@@ -153,7 +153,7 @@ struct Learner {
 impl Learner {
     fn new(epoch: i64, last: Zxid) -> Learner {
         Learner {
-            phase: Phase::Greeted,
+            phase: LearnerPhase::Greeted,
             epoch,
             last,
             snapshot: Zxid(0),
@@ -163,38 +163,42 @@ impl Learner {
         }
     }
 
-    fn greeting(&self) -> Packet {
+    fn greeting(&self) -> LearnerPacket {
         let mut data = Vec::new();
         data.put_i64(OBSERVER_SID);
         data.put_i32(PROTOCOL_VERSION);
         data.put_i64(NO_CONFIG);
-        Packet::new(PacketKind::ObserverInfo, Zxid(self.epoch << EPOCH_SHIFT), Some(data))
+        LearnerPacket::new(PacketKind::ObserverInfo, Zxid(self.epoch << EPOCH_SHIFT), Some(data))
     }
 
     /// Takes a packet; what is to be answered is appended to `answers`. A snapshot is read by the caller.
-    fn receive(&mut self, packet: Packet, answers: &mut Vec<Packet>) -> Result<Event, LearnerError> {
-        let Packet { kind, zxid, data, .. } = packet;
+    fn receive(
+        &mut self,
+        packet: LearnerPacket,
+        answers: &mut Vec<LearnerPacket>,
+    ) -> Result<Event, LearnerError> {
+        let LearnerPacket { kind, zxid, data, .. } = packet;
         match (self.phase, kind) {
-            (Phase::Greeted, PacketKind::LeaderInfo) => self.accept_epoch(zxid, answers),
-            (Phase::EpochAccepted, PacketKind::Diff) => self.begin(Event::Difference),
-            (Phase::EpochAccepted, PacketKind::Trunc) => self.begin(Event::RolledBack(zxid)),
-            (Phase::Receiving, PacketKind::NewLeader) => self.acknowledge(zxid, data, answers),
-            (Phase::Acknowledged, PacketKind::UpToDate) => {
-                self.phase = Phase::Synced;
-                answers.push(Packet::new(PacketKind::Ack, Zxid(self.epoch << EPOCH_SHIFT), None));
+            (LearnerPhase::Greeted, PacketKind::LeaderInfo) => self.accept_epoch(zxid, answers),
+            (LearnerPhase::EpochAccepted, PacketKind::Diff) => self.begin(Event::Difference),
+            (LearnerPhase::EpochAccepted, PacketKind::Trunc) => self.begin(Event::RolledBack(zxid)),
+            (LearnerPhase::Receiving, PacketKind::NewLeader) => self.acknowledge(zxid, data, answers),
+            (LearnerPhase::Acknowledged, PacketKind::UpToDate) => {
+                self.phase = LearnerPhase::Synced;
+                answers.push(LearnerPacket::new(PacketKind::Ack, Zxid(self.epoch << EPOCH_SHIFT), None));
                 Ok(Event::Synced)
             }
-            (Phase::Greeted | Phase::EpochAccepted, _) => Err(unexpected(kind, zxid)),
+            (LearnerPhase::Greeted | LearnerPhase::EpochAccepted, _) => Err(unexpected(kind, zxid)),
             (_, PacketKind::Proposal) => self.propose(zxid, data.unwrap_or_default()),
             (_, PacketKind::Commit | PacketKind::CommitAndActivate) => self.commit(zxid),
             (_, PacketKind::Inform) => self.inform(data.unwrap_or_default()),
             (_, PacketKind::InformAndActivate) => self.inform(behind_leader_id(data)?),
             (_, PacketKind::Ping) => {
-                answers.push(Packet::new(PacketKind::Ping, zxid, Some(self.touched.take())));
+                answers.push(LearnerPacket::new(PacketKind::Ping, zxid, Some(self.touched.take())));
                 Ok(Event::Proposed(zxid))
             }
-            (Phase::Synced, PacketKind::Sync) => Ok(Event::Caught),
-            (Phase::Synced, PacketKind::Revalidate) => {
+            (LearnerPhase::Synced, PacketKind::Sync) => Ok(Event::Caught),
+            (LearnerPhase::Synced, PacketKind::Revalidate) => {
                 let (session, lives) = requests::revalidated(data)?;
                 Ok(Event::Revalidated(session, lives))
             }
@@ -202,21 +206,21 @@ impl Learner {
         }
     }
 
-    fn accept_epoch(&mut self, zxid: Zxid, answers: &mut Vec<Packet>) -> Result<Event, LearnerError> {
+    fn accept_epoch(&mut self, zxid: Zxid, answers: &mut Vec<LearnerPacket>) -> Result<Event, LearnerError> {
         let found = zxid.0 >> EPOCH_SHIFT;
         let known = self.epoch.max(self.last.0 >> EPOCH_SHIFT);
         if found < known {
             return Err(LearnerError::Epoch { found, known });
         }
-        (self.epoch, self.phase) = (found, Phase::EpochAccepted);
+        (self.epoch, self.phase) = (found, LearnerPhase::EpochAccepted);
         let mut data = Vec::new();
         data.put_i32(NO_EPOCH);
-        answers.push(Packet::new(PacketKind::AckEpoch, self.last, Some(data)));
+        answers.push(LearnerPacket::new(PacketKind::AckEpoch, self.last, Some(data)));
         Ok(Event::Epoch(found))
     }
 
     fn begin(&mut self, event: Event) -> Result<Event, LearnerError> {
-        self.phase = Phase::Receiving;
+        self.phase = LearnerPhase::Receiving;
         Ok(event)
     }
 
@@ -226,7 +230,7 @@ impl Learner {
         if zxid.0 >> EPOCH_SHIFT > epoch {
             return Err(LearnerError::Future { found: zxid, epoch });
         }
-        (self.last, self.snapshot, self.phase) = (zxid, zxid, Phase::Receiving);
+        (self.last, self.snapshot, self.phase) = (zxid, zxid, LearnerPhase::Receiving);
         Ok(())
     }
 
@@ -234,13 +238,13 @@ impl Learner {
         &mut self,
         zxid: Zxid,
         config: Option<Vec<u8>>,
-        answers: &mut Vec<Packet>,
+        answers: &mut Vec<LearnerPacket>,
     ) -> Result<Event, LearnerError> {
         if zxid.0 != self.epoch << EPOCH_SHIFT {
             return Err(LearnerError::Epoch { found: zxid.0 >> EPOCH_SHIFT, known: self.epoch });
         }
-        self.phase = Phase::Acknowledged;
-        answers.push(Packet::new(PacketKind::Ack, zxid, None));
+        self.phase = LearnerPhase::Acknowledged;
+        answers.push(LearnerPacket::new(PacketKind::Ack, zxid, None));
         Ok(Event::Members(members::parse(&config.unwrap_or_default())))
     }
 
@@ -335,8 +339,8 @@ impl<S: Read + Write> LearnerStream<S> {
 
     /// Waits for the next packet and answers it.
     pub fn next(&mut self, progress: &mut dyn FnMut(u64)) -> Result<Event, LearnerError> {
-        let packet = Packet::read(&mut self.stream).map_err(|problem| self.unreadable(problem))?;
-        if packet.kind == PacketKind::Snap && self.learner.phase == Phase::EpochAccepted {
+        let packet = LearnerPacket::read(&mut self.stream).map_err(|problem| self.unreadable(problem))?;
+        if packet.kind == PacketKind::Snap && self.learner.phase == LearnerPhase::EpochAccepted {
             let read = snapshot::read_sent(&mut self.stream, progress).map_err(LearnerError::Snapshot)?;
             self.learner.take_snapshot(packet.zxid)?;
             let snapshot = Box::new(ReceivedSnapshot(read));
@@ -350,16 +354,16 @@ impl<S: Read + Write> LearnerStream<S> {
 
     fn unreadable(&self, problem: Problem) -> LearnerError {
         match problem {
-            Problem::Io(_) | Problem::Truncated if self.learner.phase == Phase::Greeted => {
+            Problem::Io(_) | Problem::Truncated if self.learner.phase == LearnerPhase::Greeted => {
                 LearnerError::HungUp
             }
             Problem::Io(_) | Problem::Truncated => LearnerError::Lost(problem),
-            problem if self.learner.phase == Phase::Greeted => LearnerError::Foreign(problem),
+            problem if self.learner.phase == LearnerPhase::Greeted => LearnerError::Foreign(problem),
             _ => LearnerError::Unexpected { what: format!("packet ({problem})") },
         }
     }
 
-    fn send(&mut self, packets: &[Packet]) -> Result<(), LearnerError> {
+    fn send(&mut self, packets: &[LearnerPacket]) -> Result<(), LearnerError> {
         let mut bytes = Vec::new();
         packets.iter().for_each(|packet| packet.encode(&mut bytes));
         let stream = self.stream.get_mut();

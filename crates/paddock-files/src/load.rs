@@ -11,7 +11,7 @@ use crate::error::{FileError, check_last_zxid};
 use crate::replay;
 use crate::snapshot::{self, Snapshot, WrittenDigest};
 use crate::transaction::{Body, Transaction};
-use crate::transaction_log::{LogReader, Next};
+use crate::transaction_log::{LogReader, NextTransaction};
 
 /// Transactions between two reports of progress.
 const REPORT_TRANSACTIONS: u64 = 1 << 16;
@@ -167,7 +167,7 @@ fn begins_with_the_first(logs: &[NamedFile]) -> Result<bool, FileError> {
     const FIRST: [i64; 2] = [1, (1 << COUNTER_BITS) + 1];
     let Some(log) = logs.first() else { return Ok(false) };
     let mut reader = LogReader::open(&log.path)?;
-    let Next::Entry { entry, .. } = reader.next()? else { return Ok(false) };
+    let NextTransaction::Entry { entry, .. } = reader.next()? else { return Ok(false) };
     Ok(Transaction::decode(entry).is_ok_and(|first| FIRST.contains(&first.zxid.0)))
 }
 
@@ -205,12 +205,12 @@ impl LoadedState {
         let mut read = LogRead { path: path.to_owned(), transactions: 0, torn: None };
         loop {
             let (offset, problem) = match reader.next()? {
-                Next::End => return Ok(read),
-                Next::Torn { offset } => {
+                NextTransaction::End => return Ok(read),
+                NextTransaction::Torn { offset } => {
                     read.torn = Some(offset);
                     return Ok(read);
                 }
-                Next::Entry { offset, entry } => match Transaction::decode(entry) {
+                NextTransaction::Entry { offset, entry } => match Transaction::decode(entry) {
                     Ok(transaction) if transaction.zxid <= self.zxid => continue,
                     Ok(transaction) => {
                         self.check_follows(path, offset, transaction.zxid)?;

@@ -74,7 +74,7 @@ impl LogWriter {
 
 /// Result of reading on.
 #[derive(Debug, PartialEq)]
-pub(crate) enum Next<'a> {
+pub(crate) enum NextTransaction<'a> {
     /// A record whose checksum is right, and where it begins.
     Entry { offset: u64, entry: &'a [u8] },
     /// The log ends here.
@@ -103,14 +103,16 @@ impl<R: Read> LogReader<R> {
         }
     }
 
-    pub(crate) fn next(&mut self) -> Result<Next<'_>, FileError> {
+    pub(crate) fn next(&mut self) -> Result<NextTransaction<'_>, FileError> {
         let begin = self.offset;
         match self.advance() {
             Ok(Some(torn_or_entry)) => Ok(match torn_or_entry {
-                LogStep::Entry => Next::Entry { offset: begin.max(HEADER_BYTES as u64), entry: &self.entry },
-                LogStep::Torn => Next::Torn { offset: begin },
+                LogStep::Entry => {
+                    NextTransaction::Entry { offset: begin.max(HEADER_BYTES as u64), entry: &self.entry }
+                }
+                LogStep::Torn => NextTransaction::Torn { offset: begin },
             }),
-            Ok(None) => Ok(Next::End),
+            Ok(None) => Ok(NextTransaction::End),
             Err(problem) => Err(self.damaged(self.offset, problem)),
         }
     }
@@ -224,9 +226,9 @@ pub(crate) mod tests {
         let mut entries = Vec::new();
         loop {
             match reader.next() {
-                Ok(Next::Entry { entry, .. }) => entries.push(entry.to_vec()),
-                Ok(Next::End) => return (entries, "end".to_owned()),
-                Ok(Next::Torn { offset }) => return (entries, format!("torn at {offset}")),
+                Ok(NextTransaction::Entry { entry, .. }) => entries.push(entry.to_vec()),
+                Ok(NextTransaction::End) => return (entries, "end".to_owned()),
+                Ok(NextTransaction::Torn { offset }) => return (entries, format!("torn at {offset}")),
                 Err(error) => return (entries, error.to_string()),
             }
         }

@@ -6,7 +6,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use keeper_files::{
-    Acl, Entry, Keeper, Log, Node, auth, create, multi, new_session, packed, path_and, set, set_acl, zstd,
+    Acl, Keeper, KeeperEntry, KeeperLog, KeeperNode, auth, create, multi, new_session, packed, path_and, set,
+    set_acl, zstd,
 };
 use paddock_files::{DigestCheck, FileError, KeeperDirs, KeeperLoaded, LoadOptions, load_keeper};
 use paddock_proto::{Id, Perms, SessionId, Zxid};
@@ -43,7 +44,7 @@ impl Dirs {
         Dirs { dir, source: KeeperDirs { snapshots, log } }
     }
 
-    fn write_log(&self, name: &str, log: &Log) {
+    fn write_log(&self, name: &str, log: &KeeperLog) {
         let is_zstd = Path::new(name).extension().is_some_and(|end| end == "zstd");
         let bytes = if is_zstd { zstd(&log.bytes) } else { log.bytes.clone() };
         fs::write(self.source.log.join(name), bytes).unwrap();
@@ -72,7 +73,7 @@ fn options() -> LoadOptions {
 
 /// A Keeper with a znode of every kind. One parent comes behind its child, as in a snapshot that was taken under load.
 fn keeper() -> Keeper {
-    let node = |path, data, zxid| Node {
+    let node = |path, data, zxid| KeeperNode {
         path,
         data,
         czxid: zxid,
@@ -80,10 +81,11 @@ fn keeper() -> Keeper {
         pzxid: zxid,
         ctime: 1000 + zxid,
         mtime: 1000 + zxid,
-        ..Node::default()
+        ..KeeperNode::default()
     };
-    let root = Node { path: "/", cversion: 6, children: 4, sequence: 4, pzxid: 40, ..Node::default() };
-    let queue = Node { cversion: 9, children: 1, sequence: 5, pzxid: 30, ..node("/queue", "", 10) };
+    let root =
+        KeeperNode { path: "/", cversion: 6, children: 4, sequence: 4, pzxid: 40, ..KeeperNode::default() };
+    let queue = KeeperNode { cversion: 9, children: 1, sequence: 5, pzxid: 30, ..node("/queue", "", 10) };
     Keeper {
         index: 60,
         zxid: 50,
@@ -91,11 +93,11 @@ fn keeper() -> Keeper {
         acls: vec![(1, vec![(31, "digest", OWNER), (1, "world", "anyone")])],
         nodes: vec![
             root,
-            Node { path: "/keeper", ..Node::default() },
+            KeeperNode { path: "/keeper", ..KeeperNode::default() },
             node("/queue/n-0000000004", "last", 30),
             queue,
-            Node { acl: 1, version: 2, mzxid: 12, aversion: 1, ..node("/secret", "s", 11) },
-            Node { owner: 7, ..node("/alive", "here", 40) },
+            KeeperNode { acl: 1, version: 2, mzxid: 12, aversion: 1, ..node("/secret", "s", 11) },
+            KeeperNode { owner: 7, ..node("/alive", "here", 40) },
         ],
         sessions: vec![(7, 30_000, vec![("digest", OWNER)]), (8, 10_000, vec![])],
     }
@@ -150,7 +152,7 @@ fn sessions_can_be_left_out() {
 /// A Keeper and the log that it writes: each request comes with the digest of the state after it, which the test knows.
 struct Logged {
     keeper: Keeper,
-    log: Log,
+    log: KeeperLog,
     index: u64,
     version: u8,
     /// The requests alone, each behind its length, for the fuzzer.
@@ -159,7 +161,7 @@ struct Logged {
 
 impl Logged {
     fn new(version: u8) -> Logged {
-        Logged { keeper: keeper(), log: Log::default(), index: 60, version, entries: Vec::new() }
+        Logged { keeper: keeper(), log: KeeperLog::default(), index: 60, version, entries: Vec::new() }
     }
 
     fn zxid(&self) -> i64 {
@@ -173,7 +175,7 @@ impl Logged {
         let zxid = self.zxid();
         change(&mut self.keeper, zxid);
         let digest = (self.version, self.keeper.digest(self.version));
-        let entry = Entry { session, op, body, time: 5000 + zxid, zxid, digest };
+        let entry = KeeperEntry { session, op, body, time: 5000 + zxid, zxid, digest };
         self.log.request(self.index, &entry);
         let encoded = entry.encoded();
         self.entries.extend((encoded.len() as u16).to_le_bytes());
@@ -185,9 +187,18 @@ impl Logged {
     }
 }
 
-fn made(path: &'static str, data: &'static str, zxid: i64) -> Node {
+fn made(path: &'static str, data: &'static str, zxid: i64) -> KeeperNode {
     let time = 5000 + zxid;
-    Node { path, data, czxid: zxid, mzxid: zxid, pzxid: zxid, ctime: time, mtime: time, ..Node::default() }
+    KeeperNode {
+        path,
+        data,
+        czxid: zxid,
+        mzxid: zxid,
+        pzxid: zxid,
+        ctime: time,
+        mtime: time,
+        ..KeeperNode::default()
+    }
 }
 
 /// Counts a child that was created.
@@ -215,7 +226,7 @@ fn every_kind_of_request(version: u8) -> Logged {
     logged.refused(8, CREATE, create("/keeper/mine", "", OPEN, 0));
     logged.refused(8, CREATE_IF_NOT_EXISTS, create("/a", "again", OPEN, 0));
     logged.log(8, CREATE, create("/queue/n-", "", OPEN, 3), |keeper, zxid| {
-        keeper.nodes.push(Node { owner: 8, ..made("/queue/n-0000000005", "", zxid) });
+        keeper.nodes.push(KeeperNode { owner: 8, ..made("/queue/n-0000000005", "", zxid) });
         count(keeper, "/queue", zxid);
     });
     logged.refused(8, CREATE, create("/alive/below", "", OPEN, 0));
@@ -277,7 +288,7 @@ fn every_kind_of_request(version: u8) -> Logged {
     logged.refused(8, REMOVE_RECURSIVE, path_and("", 1000));
     logged.refused(8, SESSION, new_session(15_000));
     logged.log(9, CREATE, create("/of-nine", "", OPEN, 1), |keeper, zxid| {
-        keeper.nodes.push(Node { owner: 9, ..made("/of-nine", "", zxid) });
+        keeper.nodes.push(KeeperNode { owner: 9, ..made("/of-nine", "", zxid) });
         count(keeper, "/", zxid);
     });
     logged.log(7, CLOSE, Vec::new(), |keeper, _| uncount(keeper, "/alive", "/"));
@@ -315,8 +326,8 @@ fn requests_are_carried_out_as_keeper_does() {
 #[test]
 fn a_log_without_a_snapshot_begins_with_the_first_entry() {
     let dirs = Dirs::new();
-    let mut log = Log::default();
-    let entry = |zxid, op, body| Entry { session: 1, op, body, time: 5000, zxid, digest: (0, 0) };
+    let mut log = KeeperLog::default();
+    let entry = |zxid, op, body| KeeperEntry { session: 1, op, body, time: 5000, zxid, digest: (0, 0) };
     log.record(1, 1, 2, b"members");
     log.request(2, &entry(0, SESSION, new_session(9000)));
     log.request(3, &entry(0, CREATE, create("/a", "", OPEN, 1)));
@@ -330,9 +341,14 @@ fn a_log_without_a_snapshot_begins_with_the_first_entry() {
 fn entries_that_a_later_leader_replaced_do_not_count() {
     let dirs = Dirs::new();
     keeper().write_snapshot(&dirs.source.snapshots, 6, true);
-    let entry =
-        |zxid, path| Entry { op: CREATE, body: create(path, "", OPEN, 0), time: 1, zxid, ..Entry::default() };
-    let mut first = Log::default();
+    let entry = |zxid, path| KeeperEntry {
+        op: CREATE,
+        body: create(path, "", OPEN, 0),
+        time: 1,
+        zxid,
+        ..KeeperEntry::default()
+    };
+    let mut first = KeeperLog::default();
     first.request(60, &entry(50, "/in-the-snapshot"));
     first.request(61, &entry(51, "/kept"));
     first.request(62, &entry(52, "/lost"));
@@ -343,7 +359,7 @@ fn entries_that_a_later_leader_replaced_do_not_count() {
     first.request(63, &entry(53, "/torn"));
     first.bytes.truncate(whole + 40);
     dirs.write_log("changelog_60_159.bin", &first);
-    let mut second = Log::default();
+    let mut second = KeeperLog::default();
     second.request(63, &entry(53, "/after"));
     dirs.write_log("changelog_63_162.bin.zstd", &second);
     let KeeperLoaded { tree, report } = dirs.load();
@@ -453,9 +469,9 @@ fn a_wrong_digest_is_refused_unless_it_is_to_be_ignored() {
 fn what_is_no_log_of_a_keeper_is_refused() {
     let dirs = Dirs::new();
     keeper().write_snapshot(&dirs.source.snapshots, 6, true);
-    let entry = |op, body| Entry { session: 8, op, body, time: 1, zxid: 51, ..Entry::default() };
-    let refuse = |records: &dyn Fn(&mut Log), words: &str| {
-        let mut log = Log::default();
+    let entry = |op, body| KeeperEntry { session: 8, op, body, time: 1, zxid: 51, ..KeeperEntry::default() };
+    let refuse = |records: &dyn Fn(&mut KeeperLog), words: &str| {
+        let mut log = KeeperLog::default();
         records(&mut log);
         dirs.write_log("changelog_61_160.bin", &log);
         dirs.refuse(words);
@@ -472,8 +488,11 @@ fn what_is_no_log_of_a_keeper_is_refused() {
         &|log| log.request(61, &entry(CREATE, b"no".to_vec())),
         "log index 61: transaction cannot be read",
     );
-    refuse(&|log| log.request(61, &Entry { zxid: 50, ..request.clone() }), "zxid 0x32 comes after 0x32");
-    let collector = Entry { session: -2, ..request.clone() };
+    refuse(
+        &|log| log.request(61, &KeeperEntry { zxid: 50, ..request.clone() }),
+        "zxid 0x32 comes after 0x32",
+    );
+    let collector = KeeperEntry { session: -2, ..request.clone() };
     refuse(&|log| log.request(61, &collector), "log index 61: request of Keeper's collector");
     let long = request.encoded().len() - 25;
     refuse(&|log| log.record(61, 2, 1, &request.encoded()[..long]), "without its time");

@@ -198,25 +198,25 @@ impl PeerAddress {
 }
 
 /// The address where clients connect; without a port they do not.
-struct Client {
+struct ClientPlace {
     address: Option<String>,
     port: Option<u16>,
 }
 
-impl Client {
+impl ClientPlace {
     fn known(self) -> Option<ClientAddress> {
         Some(ClientAddress { address: self.address, port: self.port? })
     }
 }
 
 /// `[ADDRESS:]PORT`, or `None` if the text is of another form.
-fn client_address(text: &str) -> Result<Option<Client>, InvalidMember> {
+fn client_address(text: &str) -> Result<Option<ClientPlace>, InvalidMember> {
     if !text.contains(':') {
-        return Ok(Some(Client { address: None, port: client_port(text)? }));
+        return Ok(Some(ClientPlace { address: None, port: client_port(text)? }));
     }
     match split_host(text) {
         Some((host, port)) if !port.contains(':') => {
-            Ok(Some(Client { address: Some(host.to_owned()), port: client_port(port)? }))
+            Ok(Some(ClientPlace { address: Some(host.to_owned()), port: client_port(port)? }))
         }
         _ => Ok(None),
     }

@@ -5,7 +5,7 @@ use std::fmt;
 use subtle::ConstantTimeEq;
 
 use crate::digest::Hashed;
-use crate::directives::{Directives, Malformed, put_quoted};
+use crate::directives::{Directives, MalformedDirectives, put_quoted};
 
 /// A user and its password.
 #[derive(Clone, PartialEq, Eq)]
@@ -51,8 +51,8 @@ pub enum ChallengeError {
     NotProven,
 }
 
-impl From<Malformed> for ChallengeError {
-    fn from(_: Malformed) -> ChallengeError {
+impl From<MalformedDirectives> for ChallengeError {
+    fn from(_: MalformedDirectives) -> ChallengeError {
         ChallengeError::Malformed
     }
 }

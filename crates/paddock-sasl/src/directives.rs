@@ -7,7 +7,7 @@ const TOKEN_BYTES_MAX: usize = 4096;
 
 /// A token that has no such form.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Malformed;
+pub(crate) struct MalformedDirectives;
 
 /// Directives by name.
 #[derive(Debug)]
@@ -16,20 +16,20 @@ pub(crate) struct Directives {
 }
 
 impl Directives {
-    pub(crate) fn parse(token: &[u8]) -> Result<Directives, Malformed> {
+    pub(crate) fn parse(token: &[u8]) -> Result<Directives, MalformedDirectives> {
         if token.is_empty() || token.len() > TOKEN_BYTES_MAX {
-            return Err(Malformed);
+            return Err(MalformedDirectives);
         }
         let mut values = BTreeMap::new();
         let mut rest = token;
         while let Some(begin) = rest.iter().position(|byte| !matches!(byte, b',' | b' ' | b'\t')) {
             rest = &rest[begin..];
-            let equals = rest.iter().position(|byte| *byte == b'=').ok_or(Malformed)?;
+            let equals = rest.iter().position(|byte| *byte == b'=').ok_or(MalformedDirectives)?;
             let name = rest[..equals].to_ascii_lowercase();
             let (value, len) = value(&rest[equals + 1..])?;
             rest = &rest[equals + 1 + len..];
             if values.insert(name, value).is_some() {
-                return Err(Malformed);
+                return Err(MalformedDirectives);
             }
         }
         Ok(Directives { values })
@@ -39,8 +39,8 @@ impl Directives {
         self.values.get(name).map(Vec::as_slice)
     }
 
-    pub(crate) fn need(&self, name: &[u8]) -> Result<&[u8], Malformed> {
-        self.get(name).ok_or(Malformed)
+    pub(crate) fn need(&self, name: &[u8]) -> Result<&[u8], MalformedDirectives> {
+        self.get(name).ok_or(MalformedDirectives)
     }
 
     /// A text, in the character set that the token says: Latin-1 unless it is UTF-8.
@@ -54,7 +54,7 @@ impl Directives {
 }
 
 /// A value, and the number of bytes that it takes.
-fn value(rest: &[u8]) -> Result<(Vec<u8>, usize), Malformed> {
+fn value(rest: &[u8]) -> Result<(Vec<u8>, usize), MalformedDirectives> {
     let Some(quoted) = rest.strip_prefix(b"\"") else {
         let len = rest.iter().position(|byte| *byte == b',').unwrap_or(rest.len());
         return Ok((rest[..len].trim_ascii().to_vec(), len));
@@ -64,11 +64,11 @@ fn value(rest: &[u8]) -> Result<(Vec<u8>, usize), Malformed> {
     while let Some((at, byte)) = bytes.next() {
         match byte {
             b'"' => return Ok((value, at + 2)),
-            b'\\' => value.push(*bytes.next().ok_or(Malformed)?.1),
+            b'\\' => value.push(*bytes.next().ok_or(MalformedDirectives)?.1),
             other => value.push(*other),
         }
     }
-    Err(Malformed)
+    Err(MalformedDirectives)
 }
 
 /// Appends `name="value"`.

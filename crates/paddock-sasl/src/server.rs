@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use subtle::ConstantTimeEq;
 
 use crate::digest::Hashed;
-use crate::directives::{Directives, Malformed};
+use crate::directives::{Directives, MalformedDirectives};
 
 /// The realm that ZooKeeper's servers offer to clients, which is the server's name there.
 const REALM: &str = "zk-sasl-md5";
@@ -27,8 +27,8 @@ pub enum AnswerError {
     WrongPassword,
 }
 
-impl From<Malformed> for AnswerError {
-    fn from(_: Malformed) -> AnswerError {
+impl From<MalformedDirectives> for AnswerError {
+    fn from(_: MalformedDirectives) -> AnswerError {
         AnswerError::Malformed
     }
 }

@@ -15,7 +15,7 @@ use paddock_storage::{Group, Index, Log, LogError, MemDisk, Term};
 use proptest::prelude::*;
 
 #[derive(Clone, Debug)]
-enum Step {
+enum ModelStep {
     Append {
         group: u32,
         back: u64,
@@ -49,7 +49,7 @@ enum Step {
     },
 }
 
-fn step() -> impl Strategy<Value = Step> {
+fn step() -> impl Strategy<Value = ModelStep> {
     let fault = prop_oneof![
         Just(DiskFault::Write),
         Just(DiskFault::Sync),
@@ -58,17 +58,17 @@ fn step() -> impl Strategy<Value = Step> {
     ];
     prop_oneof![
         20 => (0..3u32, 0..4u64, 0..1500usize, any::<bool>())
-            .prop_map(|(group, back, bytes, zeros)| Step::Append { group, back, bytes, zeros }),
-        3 => (0..3u32, 0..100usize).prop_map(|(group, bytes)| Step::HardState { group, bytes }),
-        1 => (0..3u32, 1..50u64).prop_map(|(group, ahead)| Step::Base { group, ahead }),
-        10 => Just(Step::Sync),
-        2 => Just(Step::Mark),
-        5 => (0..3u32, 0..5u64).prop_map(|(group, keep)| Step::Release { group, keep }),
-        5 => Just(Step::Housekeep),
-        4 => Just(Step::Crash),
-        2 => Just(Step::Kill),
-        1 => (0..5000u64).prop_map(|room| Step::Full { room }),
-        3 => (fault, 0..12u64).prop_map(|(fault, after)| Step::Fail { fault, after }),
+            .prop_map(|(group, back, bytes, zeros)| ModelStep::Append { group, back, bytes, zeros }),
+        3 => (0..3u32, 0..100usize).prop_map(|(group, bytes)| ModelStep::HardState { group, bytes }),
+        1 => (0..3u32, 1..50u64).prop_map(|(group, ahead)| ModelStep::Base { group, ahead }),
+        10 => Just(ModelStep::Sync),
+        2 => Just(ModelStep::Mark),
+        5 => (0..3u32, 0..5u64).prop_map(|(group, keep)| ModelStep::Release { group, keep }),
+        5 => Just(ModelStep::Housekeep),
+        4 => Just(ModelStep::Crash),
+        2 => Just(ModelStep::Kill),
+        1 => (0..5000u64).prop_map(|room| ModelStep::Full { room }),
+        3 => (fault, 0..12u64).prop_map(|(fault, after)| ModelStep::Fail { fault, after }),
     ]
 }
 
@@ -92,19 +92,19 @@ impl World {
         Self { disk, segment_bytes, log, history: Vec::new(), synced: 0, released: BTreeMap::new() }
     }
 
-    fn step(&mut self, step: Step) {
+    fn step(&mut self, step: ModelStep) {
         match step {
-            Step::Append { group, back, bytes, zeros } => self.append(Group(group), back, bytes, zeros),
-            Step::HardState { group, bytes } => self.hard_state(Group(group), bytes),
-            Step::Base { group, ahead } => self.base(Group(group), ahead),
-            Step::Sync => self.sync(Log::sync),
-            Step::Mark => self.sync(Log::mark),
-            Step::Release { group, keep } => self.release(Group(group), keep),
-            Step::Housekeep => self.housekeep(),
-            Step::Crash => self.restart(MemDisk::crash),
-            Step::Kill => self.restart(MemDisk::kill),
-            Step::Full { room } => self.disk.set_capacity(Some(self.disk.used_bytes() + room)),
-            Step::Fail { fault, after } => self.disk.fail_after(fault, after),
+            ModelStep::Append { group, back, bytes, zeros } => self.append(Group(group), back, bytes, zeros),
+            ModelStep::HardState { group, bytes } => self.hard_state(Group(group), bytes),
+            ModelStep::Base { group, ahead } => self.base(Group(group), ahead),
+            ModelStep::Sync => self.sync(Log::sync),
+            ModelStep::Mark => self.sync(Log::mark),
+            ModelStep::Release { group, keep } => self.release(Group(group), keep),
+            ModelStep::Housekeep => self.housekeep(),
+            ModelStep::Crash => self.restart(MemDisk::crash),
+            ModelStep::Kill => self.restart(MemDisk::kill),
+            ModelStep::Full { room } => self.disk.set_capacity(Some(self.disk.used_bytes() + room)),
+            ModelStep::Fail { fault, after } => self.disk.fail_after(fault, after),
         }
     }
 

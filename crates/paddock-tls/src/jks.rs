@@ -27,7 +27,7 @@ const SHA1_BYTES: usize = 20;
 /// Between the password and the bytes that the last checksum is of.
 const WHITENER: &[u8] = b"Mighty Aphrodite";
 
-enum Entry<'a> {
+enum JksEntry<'a> {
     Private { key: &'a [u8], chain: Vec<CertificateDer<'static>> },
     Trusted(CertificateDer<'static>),
 }
@@ -35,8 +35,8 @@ enum Entry<'a> {
 /// The first private key, and its certificates.
 pub(crate) fn key_entry(bytes: &[u8], password: &str) -> Result<KeyEntry, StoreError> {
     let keys = entries(bytes, password)?.into_iter().find_map(|entry| match entry {
-        Entry::Private { key, chain } => Some((key, chain)),
-        Entry::Trusted(_) => None,
+        JksEntry::Private { key, chain } => Some((key, chain)),
+        JksEntry::Trusted(_) => None,
     });
     let (key, chain) = keys.ok_or(StoreError::NoKey)?;
     if chain.is_empty() {
@@ -47,13 +47,13 @@ pub(crate) fn key_entry(bytes: &[u8], password: &str) -> Result<KeyEntry, StoreE
 
 pub(crate) fn trusted(bytes: &[u8], password: &str) -> Result<Vec<CertificateDer<'static>>, StoreError> {
     let trusted = entries(bytes, password)?.into_iter().filter_map(|entry| match entry {
-        Entry::Private { .. } => None,
-        Entry::Trusted(certificate) => Some(certificate),
+        JksEntry::Private { .. } => None,
+        JksEntry::Trusted(certificate) => Some(certificate),
     });
     Ok(trusted.collect())
 }
 
-fn entries<'a>(bytes: &'a [u8], password: &str) -> Result<Vec<Entry<'a>>, StoreError> {
+fn entries<'a>(bytes: &'a [u8], password: &str) -> Result<Vec<JksEntry<'a>>, StoreError> {
     let cut = || StoreError::Damaged("it ends too early".to_owned());
     let (content, checksum) = bytes.split_last_chunk::<SHA1_BYTES>().ok_or_else(cut)?;
     let password = utf16(password);
@@ -62,20 +62,20 @@ fn entries<'a>(bytes: &'a [u8], password: &str) -> Result<Vec<Entry<'a>>, StoreE
     {
         return Err(StoreError::Password);
     }
-    let mut fields = Fields { rest: content.strip_prefix(&MAGIC).ok_or_else(cut)?, version: 0 };
+    let mut fields = JksFields { rest: content.strip_prefix(&MAGIC).ok_or_else(cut)?, version: 0 };
     fields.version = fields.u32().ok_or_else(cut)?;
     let count = fields.u32().ok_or_else(cut)?;
     (0..count).map(|_| fields.entry().ok_or_else(cut)).collect()
 }
 
 /// Rest of the file. `None` is something that does not fit into it.
-struct Fields<'a> {
+struct JksFields<'a> {
     rest: &'a [u8],
     version: u32,
 }
 
-impl<'a> Fields<'a> {
-    fn entry(&mut self) -> Option<Entry<'a>> {
+impl<'a> JksFields<'a> {
+    fn entry(&mut self) -> Option<JksEntry<'a>> {
         let kind = self.u32()?;
         let _alias = self.text()?;
         let _time = self.take(8)?;
@@ -84,9 +84,9 @@ impl<'a> Fields<'a> {
                 let key = self.bytes()?;
                 let count = self.u32()?;
                 let chain = (0..count).map(|_| self.certificate()).collect::<Option<_>>()?;
-                Some(Entry::Private { key, chain })
+                Some(JksEntry::Private { key, chain })
             }
-            TRUSTED => self.certificate().map(Entry::Trusted),
+            TRUSTED => self.certificate().map(JksEntry::Trusted),
             _ => None,
         }
     }

@@ -18,7 +18,7 @@ const MEMBERS: i32 = 2;
 
 /// A record whose checksum is right.
 #[derive(Debug)]
-pub(super) struct Record<'a> {
+pub(super) struct ChangelogRecord<'a> {
     pub(super) index: u64,
     pub(super) offset: u64,
     /// `None` for one that is no request.
@@ -26,8 +26,8 @@ pub(super) struct Record<'a> {
 }
 
 #[derive(Debug)]
-pub(super) enum Next<'a> {
-    Record(Record<'a>),
+pub(super) enum NextRecord<'a> {
+    Record(ChangelogRecord<'a>),
     End,
     /// The file ends in a record that was never finished.
     Torn {
@@ -54,16 +54,16 @@ impl<'i> ChangelogReader<'i> {
         ChangelogReader { path: path.to_owned(), stream: ByteStream::new(input), blob: Vec::new() }
     }
 
-    pub(super) fn next(&mut self) -> Result<Next<'_>, FileError> {
+    pub(super) fn next(&mut self) -> Result<NextRecord<'_>, FileError> {
         let offset = self.stream.offset();
         match self.advance() {
-            Ok(None) => Ok(Next::End),
+            Ok(None) => Ok(NextRecord::End),
             Ok(Some((index, kind))) => {
                 let request = (kind == REQUEST).then_some(&self.blob[..]);
-                Ok(Next::Record(Record { index, offset, request }))
+                Ok(NextRecord::Record(ChangelogRecord { index, offset, request }))
             }
-            Err(Problem::Truncated) if self.stream.offset() == offset => Ok(Next::End),
-            Err(Problem::Truncated) => Ok(Next::Torn { offset }),
+            Err(Problem::Truncated) if self.stream.offset() == offset => Ok(NextRecord::End),
+            Err(Problem::Truncated) => Ok(NextRecord::Torn { offset }),
             Err(Problem::Io(source)) => Err(failed("read", &self.path)(source)),
             Err(problem) => Err(FileError::Damaged { path: self.path.clone(), offset, problem }),
         }
@@ -115,7 +115,7 @@ impl Rewrites {
         let mut last = None;
         for file in files {
             let mut reader = ChangelogReader::open(&file.path)?;
-            while let Next::Record(record) = reader.next()? {
+            while let NextRecord::Record(record) = reader.next()? {
                 rewrites.note(record.index, &mut last);
             }
         }

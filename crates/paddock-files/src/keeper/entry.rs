@@ -12,7 +12,7 @@ const XID_BYTES: usize = 4;
 pub(super) const SESSION_ID: i32 = 997;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Entry<'a> {
+pub(super) struct ChangelogEntry<'a> {
     pub(super) session: SessionId,
     /// Code of the operation.
     pub(super) op: i32,
@@ -24,9 +24,9 @@ pub(super) struct Entry<'a> {
     pub(super) digest: Option<(u8, u64)>,
 }
 
-impl<'a> Entry<'a> {
+impl<'a> ChangelogEntry<'a> {
     /// The request is as it came from the client, big-endian; what stands around it is little-endian.
-    pub(super) fn decode(bytes: &'a [u8]) -> Result<Entry<'a>, Problem> {
+    pub(super) fn decode(bytes: &'a [u8]) -> Result<ChangelogEntry<'a>, Problem> {
         let mut r = Reader::new(bytes);
         let session = SessionId(long(&mut r)?);
         let len = r.i32()?;
@@ -46,7 +46,7 @@ impl<'a> Entry<'a> {
             digest = (version != 0).then_some((version, value as u64));
         }
         // Behind it may stand the upper half of the xid, and where a trace goes on.
-        Ok(Entry { session, op, body, time_ms, zxid, digest })
+        Ok(ChangelogEntry { session, op, body, time_ms, zxid, digest })
     }
 
     /// True if the digest is that of the state after the request: Keeper computes none for these two.

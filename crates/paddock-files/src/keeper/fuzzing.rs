@@ -5,8 +5,8 @@ use std::path::Path;
 
 use paddock_tree::Draft;
 
-use super::changelog::{ChangelogReader, Next};
-use super::entry::Entry;
+use super::changelog::{ChangelogReader, NextRecord};
+use super::entry::ChangelogEntry;
 use super::snapshot;
 use super::state::KeeperState;
 
@@ -26,7 +26,7 @@ pub(crate) fn snapshot(is_compressed: bool, bytes: &[u8]) -> Option<Draft> {
 pub(crate) fn log(bytes: &[u8]) -> Draft {
     let mut state = begun();
     let mut reader = ChangelogReader::new(Path::new("log"), Box::new(Cursor::new(bytes)));
-    while let Ok(Next::Record(record)) = reader.next() {
+    while let Ok(NextRecord::Record(record)) = reader.next() {
         let index = record.index;
         let Some(request) = record.request else { continue };
         if !carried_out(&mut state, request, index) {
@@ -63,7 +63,7 @@ const DIGEST_VERSION: u8 = 5;
 
 /// Carries a request out; the digest is then that of all znodes, whatever was asked.
 fn carried_out(state: &mut KeeperState, request: &[u8], index: u64) -> bool {
-    let done = Entry::decode(request).and_then(|entry| state.apply(&entry, index));
+    let done = ChangelogEntry::decode(request).and_then(|entry| state.apply(&entry, index));
     if done.is_ok() {
         let kept = state.digest(DIGEST_VERSION);
         state.forget_digest();

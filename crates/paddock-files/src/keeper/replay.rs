@@ -12,7 +12,7 @@ use paddock_proto::{
 use paddock_tree::{DraftNode, Facts, ZnodeKind};
 use sha1::{Digest, Sha1};
 
-use super::entry::{Entry, SESSION_ID};
+use super::entry::{ChangelogEntry, SESSION_ID};
 use super::state::{KeeperState, counter, is_computed};
 use crate::error::Problem;
 
@@ -22,24 +22,24 @@ const OF_NO_SESSION: SessionId = SessionId(-1);
 const SUPER: &str = "super";
 
 /// Outcome of a request that does not change anything.
-enum Refusal {
+enum ReplayRefusal {
     /// Keeper refused it.
     Refused,
     /// Keeper accepted it, or would have, and it cannot be carried out here.
     Problem(Problem),
 }
 
-impl From<Problem> for Refusal {
-    fn from(problem: Problem) -> Refusal {
-        Refusal::Problem(problem)
+impl From<Problem> for ReplayRefusal {
+    fn from(problem: Problem) -> ReplayRefusal {
+        ReplayRefusal::Problem(problem)
     }
 }
 
-use Refusal::Refused;
+use ReplayRefusal::Refused;
 
 impl KeeperState {
     /// Carries out the request at this index of the log.
-    pub(super) fn apply(&mut self, entry: &Entry<'_>, index: u64) -> Result<(), Problem> {
+    pub(super) fn apply(&mut self, entry: &ChangelogEntry<'_>, index: u64) -> Result<(), Problem> {
         if entry.op == SESSION_ID {
             return self.begin_session(entry.body);
         }
@@ -100,7 +100,7 @@ impl KeeperState {
         }
     }
 
-    fn write(&mut self, entry: &Entry<'_>, write: &Write<'_>) -> Result<(), Problem> {
+    fn write(&mut self, entry: &ChangelogEntry<'_>, write: &Write<'_>) -> Result<(), Problem> {
         self.begin();
         let mut request = Doing { state: self, session: entry.session, time_ms: entry.time_ms };
         let problem = match request.carry_out(write) {
@@ -109,7 +109,7 @@ impl KeeperState {
                 self.take_back();
                 None
             }
-            Err(Refusal::Problem(problem)) => Some(problem),
+            Err(ReplayRefusal::Problem(problem)) => Some(problem),
         };
         self.keep();
         problem.map_or(Ok(()), Err)
@@ -124,7 +124,7 @@ struct Doing<'s> {
 }
 
 impl Doing<'_> {
-    fn carry_out(&mut self, write: &Write<'_>) -> Result<(), Refusal> {
+    fn carry_out(&mut self, write: &Write<'_>) -> Result<(), ReplayRefusal> {
         match *write {
             Write::Create(ref create) => self.create(create),
             Write::Delete { path, version } => self.delete(path, version),
@@ -140,7 +140,7 @@ impl Doing<'_> {
         }
     }
 
-    fn create(&mut self, create: &Create<'_>) -> Result<(), Refusal> {
+    fn create(&mut self, create: &Create<'_>) -> Result<(), ReplayRefusal> {
         let parent_path = parent_of(create.path);
         let parent = self.state.draft.find(parent_path).ok_or(Refused)?;
         self.allow(parent, Perms::CREATE)?;
@@ -191,7 +191,7 @@ impl Doing<'_> {
         Facts::of_new(Some(data.unwrap_or_default()), kind, self.state.zxid.0, self.time_ms)
     }
 
-    fn delete(&mut self, path: &str, version: i32) -> Result<(), Refusal> {
+    fn delete(&mut self, path: &str, version: i32) -> Result<(), ReplayRefusal> {
         if is_computed(path) {
             return Err(Refused);
         }
@@ -207,7 +207,7 @@ impl Doing<'_> {
     }
 
     /// A delete that Keeper accepts even if there is nothing that it may delete. Without the permission it is refused.
-    fn try_remove(&mut self, path: &str, version: i32) -> Result<(), Refusal> {
+    fn try_remove(&mut self, path: &str, version: i32) -> Result<(), ReplayRefusal> {
         if is_computed(path) {
             return Err(Refused);
         }
@@ -221,7 +221,7 @@ impl Doing<'_> {
         Ok(())
     }
 
-    fn remove_recursive(&mut self, path: &str, nodes_max: u32) -> Result<(), Refusal> {
+    fn remove_recursive(&mut self, path: &str, nodes_max: u32) -> Result<(), ReplayRefusal> {
         if is_computed(path) || path == "/" {
             return Err(Refused);
         }
@@ -241,7 +241,7 @@ impl Doing<'_> {
         Ok(())
     }
 
-    fn set_data(&mut self, path: &str, data: Option<&[u8]>, version: i32) -> Result<(), Refusal> {
+    fn set_data(&mut self, path: &str, data: Option<&[u8]>, version: i32) -> Result<(), ReplayRefusal> {
         let node = self.find(path)?;
         self.allow(node, Perms::WRITE)?;
         let known = self.state.draft.znode(node).version;
@@ -259,7 +259,7 @@ impl Doing<'_> {
         Ok(())
     }
 
-    fn set_acl(&mut self, path: &str, acl: AclList<'_>, version: i32) -> Result<(), Refusal> {
+    fn set_acl(&mut self, path: &str, acl: AclList<'_>, version: i32) -> Result<(), ReplayRefusal> {
         let node = self.find(path)?;
         self.allow(node, Perms::ADMIN)?;
         let known = self.state.draft.znode(node).aversion;
@@ -271,14 +271,14 @@ impl Doing<'_> {
         Ok(())
     }
 
-    fn check(&mut self, path: &str, version: i32) -> Result<DraftNode, Refusal> {
+    fn check(&mut self, path: &str, version: i32) -> Result<DraftNode, ReplayRefusal> {
         let node = self.find(path)?;
         self.allow(node, Perms::READ)?;
         let is_right = version == -1 || version == self.state.draft.znode(node).version;
         if is_right { Ok(node) } else { Err(Refused) }
     }
 
-    fn check_not_exists(&mut self, path: &str, version: i32) -> Result<(), Refusal> {
+    fn check_not_exists(&mut self, path: &str, version: i32) -> Result<(), ReplayRefusal> {
         if is_computed(path) {
             return Err(Refused);
         }
@@ -288,7 +288,7 @@ impl Doing<'_> {
         if is_it { Err(Refused) } else { Ok(()) }
     }
 
-    fn check_stat(&mut self, path: &str, version: i32, wanted: &Stat) -> Result<(), Refusal> {
+    fn check_stat(&mut self, path: &str, version: i32, wanted: &Stat) -> Result<(), ReplayRefusal> {
         let node = self.check(path, version)?;
         let znode = self.state.draft.znode(node);
         let counters = self.state.counters(path, &znode);
@@ -318,7 +318,7 @@ impl Doing<'_> {
     }
 
     /// A znode that a request may change.
-    fn find(&self, path: &str) -> Result<DraftNode, Refusal> {
+    fn find(&self, path: &str) -> Result<DraftNode, ReplayRefusal> {
         if is_computed(path) {
             return Err(Refused);
         }
@@ -332,13 +332,13 @@ impl Doing<'_> {
     }
 
     /// The parent of a path, and the znode itself if there is one.
-    fn with_parent(&self, path: &str) -> Result<(DraftNode, Option<DraftNode>), Refusal> {
+    fn with_parent(&self, path: &str) -> Result<(DraftNode, Option<DraftNode>), ReplayRefusal> {
         let parent = self.state.draft.find(parent_of(path)).ok_or(Refused)?;
         Ok((parent, self.known(path)))
     }
 
     /// Refuses what the ACL of a znode does not allow the session.
-    fn allow(&self, node: DraftNode, perms: Perms) -> Result<(), Refusal> {
+    fn allow(&self, node: DraftNode, perms: Perms) -> Result<(), ReplayRefusal> {
         let ids = self.state.identities.get(&self.session).map_or(&[][..], Vec::as_slice);
         let acl = self.state.draft.znode(node).acl;
         let is_allowed = ids.iter().any(|id| id.scheme == SUPER)
@@ -349,7 +349,7 @@ impl Doing<'_> {
     }
 
     /// The ACL that a znode gets; `None` for the one that everybody may do everything.
-    fn fixed_acl(&self, list: AclList<'_>) -> Result<Option<Vec<Acl>>, Refusal> {
+    fn fixed_acl(&self, list: AclList<'_>) -> Result<Option<Vec<Acl>>, ReplayRefusal> {
         // A list that is null has the same meaning as an empty one.
         let asked = list.to_vec();
         if list.is_open() || asked.is_empty() {

@@ -106,13 +106,13 @@ struct Parser<R> {
     /// Children ever created below the root, and its counters. Whether `/keeper` is one of its children shows at the end.
     root: Option<(i32, Counters)>,
     /// Znodes that came before their parents.
-    waiting: Vec<Waiting>,
+    waiting: Vec<WaitingZnode>,
     /// Path and data of the znode that is being read.
     path: Vec<u8>,
     data: Vec<u8>,
 }
 
-struct Waiting {
+struct WaitingZnode {
     path: String,
     data: Vec<u8>,
     /// All but the data.
@@ -245,7 +245,7 @@ impl<R: Read> Parser<R> {
             Ok(_) => {}
             Err(DraftError::NoParent) => {
                 let data = std::mem::take(&mut self.data);
-                self.waiting.push(Waiting { path, data, facts, acl });
+                self.waiting.push(WaitingZnode { path, data, facts, acl });
                 return Ok(());
             }
             Err(error) => return Err(Problem::Znode { path, error }),
@@ -321,7 +321,7 @@ impl<R: Read> Parser<R> {
     fn place_waiting(&mut self) -> Result<(), Problem> {
         let mut waiting = std::mem::take(&mut self.waiting);
         waiting.sort_by_cached_key(|znode| znode.path.bytes().filter(|byte| *byte == b'/').count());
-        for Waiting { path, data, facts, acl } in waiting {
+        for WaitingZnode { path, data, facts, acl } in waiting {
             let facts = Facts { data: Some(&data), ..facts };
             if let Err(error) = self.state.draft.place(&path, &facts, acl) {
                 return Err(Problem::Znode { path, error });

@@ -58,7 +58,7 @@ const KINDS: [(i32, PacketKind); 18] = [
 ];
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Packet {
+pub(crate) struct LearnerPacket {
     pub(crate) kind: PacketKind,
     pub(crate) zxid: Zxid,
     /// `None` is null, which is not the same as empty: a ping that is answered with null ends the connection.
@@ -67,12 +67,12 @@ pub(crate) struct Packet {
     pub(crate) identities: Option<Vec<u8>>,
 }
 
-impl Packet {
-    pub(crate) fn new(kind: PacketKind, zxid: Zxid, data: Option<Vec<u8>>) -> Packet {
-        Packet { kind, zxid, data, identities: None }
+impl LearnerPacket {
+    pub(crate) fn new(kind: PacketKind, zxid: Zxid, data: Option<Vec<u8>>) -> LearnerPacket {
+        LearnerPacket { kind, zxid, data, identities: None }
     }
 
-    pub(crate) fn read<R: Read>(stream: &mut JuteStream<R>) -> Result<Packet, Problem> {
+    pub(crate) fn read<R: Read>(stream: &mut JuteStream<R>) -> Result<LearnerPacket, Problem> {
         let number = stream.i32()?;
         let known = KINDS.iter().find(|(known, _)| *known == number);
         let kind = known.ok_or(Problem::PacketType(number))?.1;
@@ -87,7 +87,7 @@ impl Packet {
         for _ in 0..identities * 2 {
             stream.short_buffer(&mut identity, IDENTITY_BYTES_MAX)?;
         }
-        Ok(Packet::new(kind, zxid, has_data.then_some(data)))
+        Ok(LearnerPacket::new(kind, zxid, has_data.then_some(data)))
     }
 
     pub(crate) fn encode(&self, out: &mut Vec<u8>) {

@@ -7,7 +7,7 @@ use paddock_proto::jute::{Reader, Writer};
 use paddock_proto::{OpCode, SessionId, Zxid};
 
 use super::LearnerError;
-use super::packet::{Packet, PacketKind};
+use super::packet::{LearnerPacket, PacketKind};
 
 /// Something that only the leader can do. It may be asked from [`super::Event::Synced`] on, by a task that shares the connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,24 +26,24 @@ impl LearnerRequest<'_> {
         self.packet().encode(out);
     }
 
-    fn packet(&self) -> Packet {
+    fn packet(&self) -> LearnerPacket {
         let mut data = Vec::new();
         match *self {
             LearnerRequest::Write { session, xid, op, ids, body } => {
                 put_header(session, xid, op, &mut data);
                 data.extend_from_slice(body);
-                let packet = Packet::new(PacketKind::Request, Zxid(-1), Some(data));
-                Packet { identities: Some(ids.to_vec()), ..packet }
+                let packet = LearnerPacket::new(PacketKind::Request, Zxid(-1), Some(data));
+                LearnerPacket { identities: Some(ids.to_vec()), ..packet }
             }
             LearnerRequest::Sync { session } => {
                 put_header(session, 0, OpCode::Sync, &mut data);
                 data.put_string("/");
-                Packet::new(PacketKind::Request, Zxid(-1), Some(data))
+                LearnerPacket::new(PacketKind::Request, Zxid(-1), Some(data))
             }
             LearnerRequest::Revalidate { session, timeout_ms } => {
                 data.put_i64(session.0);
                 data.put_i32(timeout_ms);
-                Packet::new(PacketKind::Revalidate, Zxid(-1), Some(data))
+                LearnerPacket::new(PacketKind::Revalidate, Zxid(-1), Some(data))
             }
         }
     }

@@ -5,18 +5,18 @@ use paddock_proto::OpCode;
 use super::*;
 
 /// A leader whose words are there already; what is said to it is kept.
-struct Script {
+struct LeaderScript {
     said: io::Cursor<Vec<u8>>,
     heard: Vec<u8>,
 }
 
-impl Read for Script {
+impl Read for LeaderScript {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         self.said.read(buffer)
     }
 }
 
-impl Write for Script {
+impl Write for LeaderScript {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.heard.write(bytes)
     }
@@ -32,7 +32,7 @@ fn zxid(epoch: i64, counter: i64) -> Zxid {
 
 fn say(kind: PacketKind, zxid: Zxid, data: Option<Vec<u8>>) -> Vec<u8> {
     let mut bytes = Vec::new();
-    Packet::new(kind, zxid, data).encode(&mut bytes);
+    LearnerPacket::new(kind, zxid, data).encode(&mut bytes);
     bytes
 }
 
@@ -82,7 +82,7 @@ fn snapshot_bytes(signature: &str) -> Vec<u8> {
 
 /// Events that an observer which has everything up to `last` is told: one word for each, the last for the error.
 fn hear(last: Zxid, said: &[Vec<u8>]) -> Vec<String> {
-    let script = Script { said: io::Cursor::new(said.concat()), heard: Vec::new() };
+    let script = LeaderScript { said: io::Cursor::new(said.concat()), heard: Vec::new() };
     let mut stream = LearnerStream::greet(script, None, 1, last).unwrap();
     let mut words = Vec::new();
     loop {
@@ -178,13 +178,13 @@ fn every_step_is_answered() {
         up_to_date(),
         say(PacketKind::Ping, zxid(1, 5), None),
     ];
-    let script = Script { said: io::Cursor::new(said.concat()), heard: Vec::new() };
+    let script = LeaderScript { said: io::Cursor::new(said.concat()), heard: Vec::new() };
     let mut stream = LearnerStream::greet(script, None, 1, zxid(1, 5)).unwrap();
     while stream.next(&mut |_| {}).is_ok() {}
     let heard = std::mem::take(&mut stream.stream.get_mut().heard);
     let mut answers = JuteStream::new(&heard[..]);
     let mut kinds = Vec::new();
-    while let Ok(packet) = Packet::read(&mut answers) {
+    while let Ok(packet) = LearnerPacket::read(&mut answers) {
         kinds.push((packet.kind, packet.zxid, packet.data.map(|data| data.len())));
     }
     assert_eq!(
@@ -242,7 +242,7 @@ fn a_ping_is_answered_with_the_sessions_that_were_heard() {
         ping(),
         ping(),
     ];
-    let script = Script { said: io::Cursor::new(said.concat()), heard: Vec::new() };
+    let script = LeaderScript { said: io::Cursor::new(said.concat()), heard: Vec::new() };
     let mut stream = LearnerStream::greet(script, None, 1, zxid(1, 5)).unwrap();
     let touched = TouchedSessions::default();
     stream.tell_of(&touched);
@@ -251,7 +251,7 @@ fn a_ping_is_answered_with_the_sessions_that_were_heard() {
     while stream.next(&mut |_| {}).is_ok() {}
     let heard = std::mem::take(&mut stream.stream.get_mut().heard);
     let mut answers = JuteStream::new(&heard[..]);
-    let packets: Vec<Packet> = std::iter::from_fn(|| Packet::read(&mut answers).ok()).collect();
+    let packets: Vec<LearnerPacket> = std::iter::from_fn(|| LearnerPacket::read(&mut answers).ok()).collect();
     let tables = packets.iter().filter(|packet| packet.kind == PacketKind::Ping);
     let tables: Vec<Vec<u8>> = tables.map(|packet| packet.data.clone().unwrap()).collect();
     assert_eq!(tables, [[&7i64.to_be_bytes()[..], &5000i32.to_be_bytes()].concat(), Vec::new()]);
@@ -271,7 +271,7 @@ fn requests_are_what_a_leader_reads() {
     let head = [&1i32.to_be_bytes()[..], &(-1i64).to_be_bytes(), &(data.len() as i32).to_be_bytes()].concat();
     assert_eq!(bytes, [&head[..], &data, &ids].concat());
 
-    let read = |bytes: Vec<u8>| Packet::read(&mut JuteStream::new(&bytes[..])).unwrap();
+    let read = |bytes: Vec<u8>| LearnerPacket::read(&mut JuteStream::new(&bytes[..])).unwrap();
     let sync = read(packet(LearnerRequest::Sync { session }));
     let path = [&1i32.to_be_bytes()[..], b"/"].concat();
     let expected = [&7i64.to_be_bytes()[..], &0i32.to_be_bytes(), &9i32.to_be_bytes(), &path].concat();
@@ -318,7 +318,7 @@ fn say_sasl(status: i32, token: &[u8]) -> Vec<u8> {
 fn log_in(said: &[Vec<u8>]) -> Result<Vec<u8>, String> {
     let login = paddock_sasl::Login { user: "observer".to_owned(), password: "secret".to_owned() };
     let login = LoginExchange::new(login, paddock_sasl::Service::Quorum, 7);
-    let script = Script { said: io::Cursor::new(said.concat()), heard: Vec::new() };
+    let script = LeaderScript { said: io::Cursor::new(said.concat()), heard: Vec::new() };
     let stream = LearnerStream::greet(script, Some(&login), 1, zxid(1, 5));
     stream.map(|mut stream| stream.stream.get_mut().heard.clone()).map_err(|error| error.to_string())
 }
@@ -344,5 +344,5 @@ fn an_observer_logs_in_before_it_greets() {
     let answer = b"response=c8fba56176434e1c1b3fb71053fc0428";
     let end = heard.windows(answer.len()).position(|window| window == answer).unwrap() + answer.len();
     let mut rest = JuteStream::new(&heard[end..]);
-    assert_eq!(Packet::read(&mut rest).unwrap().kind, PacketKind::ObserverInfo);
+    assert_eq!(LearnerPacket::read(&mut rest).unwrap().kind, PacketKind::ObserverInfo);
 }

@@ -10,7 +10,7 @@ use paddock_proto::jute::Writer;
 
 /// A znode with the numbers that Keeper keeps.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Node {
+pub(crate) struct KeeperNode {
     pub(crate) path: &'static str,
     pub(crate) data: &'static str,
     /// Number of its ACL in the table.
@@ -33,7 +33,7 @@ pub(crate) struct Node {
 pub(crate) type Acl = (i32, &'static str, &'static str);
 
 /// Scheme and id.
-pub(crate) type Identity = (&'static str, &'static str);
+pub(crate) type KeeperIdentity = (&'static str, &'static str);
 
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Keeper {
@@ -41,13 +41,13 @@ pub(crate) struct Keeper {
     pub(crate) zxid: i64,
     pub(crate) next_session: i64,
     pub(crate) acls: Vec<(u64, Vec<Acl>)>,
-    pub(crate) nodes: Vec<Node>,
+    pub(crate) nodes: Vec<KeeperNode>,
     /// Id, timeout in milliseconds, identities.
-    pub(crate) sessions: Vec<(i64, i64, Vec<Identity>)>,
+    pub(crate) sessions: Vec<(i64, i64, Vec<KeeperIdentity>)>,
 }
 
 impl Keeper {
-    pub(crate) fn node(&mut self, path: &str) -> &mut Node {
+    pub(crate) fn node(&mut self, path: &str) -> &mut KeeperNode {
         self.nodes.iter_mut().find(|node| node.path == path).expect("the znode is there")
     }
 
@@ -93,7 +93,7 @@ impl Keeper {
         out
     }
 
-    fn put_node(&self, out: &mut Vec<u8>, node: &Node, version: u8) {
+    fn put_node(&self, out: &mut Vec<u8>, node: &KeeperNode, version: u8) {
         put_string(out, node.path.as_bytes());
         put_string(out, node.data.as_bytes());
         if version == 0 {
@@ -189,7 +189,7 @@ fn sip_hash(pieces: &[&[u8]]) -> u64 {
     hash.finish()
 }
 
-fn digest_of(node: &Node, version: u8) -> u64 {
+fn digest_of(node: &KeeperNode, version: u8) -> u64 {
     let end: &[u8] = if version >= 5 { &[0] } else { &[] };
     sip_hash(&[
         node.path.as_bytes(),
@@ -210,11 +210,11 @@ fn digest_of(node: &Node, version: u8) -> u64 {
 
 /// A changelog in the making.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Log {
+pub(crate) struct KeeperLog {
     pub(crate) bytes: Vec<u8>,
 }
 
-impl Log {
+impl KeeperLog {
     /// Appends a record of any kind.
     pub(crate) fn record(&mut self, index: u64, version: u8, kind: i32, blob: &[u8]) {
         let header = [
@@ -231,14 +231,14 @@ impl Log {
     }
 
     /// Appends a request.
-    pub(crate) fn request(&mut self, index: u64, entry: &Entry) {
+    pub(crate) fn request(&mut self, index: u64, entry: &KeeperEntry) {
         self.record(index, 2, 1, &entry.encoded());
     }
 }
 
 /// A request as Keeper logs it.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Entry {
+pub(crate) struct KeeperEntry {
     pub(crate) session: i64,
     pub(crate) op: i32,
     pub(crate) body: Vec<u8>,
@@ -248,7 +248,7 @@ pub(crate) struct Entry {
     pub(crate) digest: (u8, u64),
 }
 
-impl Entry {
+impl KeeperEntry {
     pub(crate) fn encoded(&self) -> Vec<u8> {
         let mut out = self.session.to_le_bytes().to_vec();
         out.put_i32(8 + self.body.len() as i32);

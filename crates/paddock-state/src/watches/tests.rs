@@ -101,7 +101,7 @@ fn what_a_connection_still_asks_for_that_was_dropped_harms_nobody() {
 }
 
 #[derive(Clone, Debug)]
-enum Step {
+enum WatchStep {
     Add { conn: u64, path: u64, interest: Interest },
     Remove { conn: u64, path: u64, kind: WatcherKind },
     Fire { path: u64, kind: EventKind },
@@ -109,7 +109,7 @@ enum Step {
     Sweep,
 }
 
-fn steps() -> impl Strategy<Value = Vec<Step>> {
+fn steps() -> impl Strategy<Value = Vec<WatchStep>> {
     let (conn, path) = (0..4u64, 0..4u64);
     let interests = [
         Interest { data: Modes::STANDARD, children: Modes::default() },
@@ -121,12 +121,12 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     let events = [EventKind::NodeCreated, EventKind::NodeDeleted, EventKind::NodeChildrenChanged];
     let step = prop_oneof![
         6 => (conn.clone(), path.clone(), prop::sample::select(interests.to_vec()))
-            .prop_map(|(conn, path, interest)| Step::Add { conn, path, interest }),
+            .prop_map(|(conn, path, interest)| WatchStep::Add { conn, path, interest }),
         2 => (conn.clone(), path.clone(), prop::sample::select(kinds.to_vec()))
-            .prop_map(|(conn, path, kind)| Step::Remove { conn, path, kind }),
-        3 => (path, prop::sample::select(events.to_vec())).prop_map(|(path, kind)| Step::Fire { path, kind }),
-        2 => conn.prop_map(|conn| Step::Drop { conn }),
-        1 => Just(Step::Sweep),
+            .prop_map(|(conn, path, kind)| WatchStep::Remove { conn, path, kind }),
+        3 => (path, prop::sample::select(events.to_vec())).prop_map(|(path, kind)| WatchStep::Fire { path, kind }),
+        2 => conn.prop_map(|conn| WatchStep::Drop { conn }),
+        1 => Just(WatchStep::Sweep),
     ];
     prop::collection::vec(step, 0..60)
 }
@@ -194,13 +194,13 @@ proptest! {
         let paths = ["/a", "/a/b", "/a/b/c", "/d"];
         for step in steps {
             match step {
-                Step::Add { conn, path, interest } => {
+                WatchStep::Add { conn, path, interest } => {
                     let (client, path) = (model.client(conn), paths[path as usize]);
                     watches.add(&client, path, interest);
                     let known = model.interests.entry((client.conn, path.into())).or_default();
                     *known = known.with(interest);
                 }
-                Step::Remove { conn, path, kind } => {
+                WatchStep::Remove { conn, path, kind } => {
                     let (conn, path) = (model.client(conn).conn, paths[path as usize]);
                     let key = (conn, path.to_owned());
                     let known = model.interests.get(&key).copied().unwrap_or_default();
@@ -209,18 +209,18 @@ proptest! {
                     model.interests.insert(key, after);
                     model.interests.retain(|_, interest| !interest.is_empty());
                 }
-                Step::Fire { path, kind } => {
+                WatchStep::Fire { path, kind } => {
                     let path = paths[path as usize];
                     prop_assert_eq!(told(&mut watches, path, kind), model.fire(path, kind));
                 }
-                Step::Drop { conn } => {
+                WatchStep::Drop { conn } => {
                     let gone = model.client(conn).conn;
                     watches.drop_conn(gone);
                     let Model { interests, gone: ghosts, .. } = &mut model;
                     ghosts.extend(interests.extract_if(.., |(conn, _), _| *conn == gone));
                     *model.successors.entry(conn).or_default() += 1;
                 }
-                Step::Sweep => {
+                WatchStep::Sweep => {
                     prop_assert!(!watches.sweep());
                     model.gone.clear();
                 }

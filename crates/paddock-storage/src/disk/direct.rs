@@ -28,7 +28,7 @@ const BUFFER_BYTES: usize = 1 << 20;
 pub(super) enum Direct {
     /// Nothing has been written yet, so the file system was not asked.
     Untried,
-    Ready(Writer),
+    Ready(DirectWriter),
     /// Everything goes through the page cache.
     Never,
 }
@@ -38,7 +38,7 @@ impl Direct {
     pub(super) fn write(&mut self, file: &File, data: &[u8], offset: u64) -> io::Result<bool> {
         if matches!(self, Self::Untried) {
             // Whatever the reason is, the file itself is open, and writing it will show what is wrong with it.
-            *self = Writer::open(file).map_or(Self::Never, Self::Ready);
+            *self = DirectWriter::open(file).map_or(Self::Never, Self::Ready);
         }
         let Self::Ready(writer) = self else { return Ok(false) };
         match writer.write(file, data, offset) {
@@ -62,7 +62,7 @@ impl Direct {
 
 /// Writes one file in whole blocks.
 #[derive(Debug)]
-pub(super) struct Writer {
+pub(super) struct DirectWriter {
     direct: File,
     /// Least length of the file. It is not asked for again, as no one makes files shorter, and as it would cost a write of
     /// metadata: the next change of a file whose times have been looked at has to get a time of its own.
@@ -73,7 +73,7 @@ pub(super) struct Writer {
     end: Option<u64>,
 }
 
-impl Writer {
+impl DirectWriter {
     fn open(file: &File) -> io::Result<Self> {
         Ok(Self::new(system::open(file)?, file.metadata()?.len()))
     }

@@ -12,7 +12,7 @@ const SEGMENT_BYTES: u64 = 2048;
 const GROUP: Group = Group(0);
 
 /// Record that was seen: its kind, its place, and its payload.
-type Seen = (u8, Group, Term, Index, Vec<u8>);
+type SeenRecord = (u8, Group, Term, Index, Vec<u8>);
 
 /// Opens a log made of the given bytes: either a good log with one damage, or segments with any contents.
 pub fn log_recovery(data: &[u8]) {
@@ -46,7 +46,7 @@ fn damaged_log(mut choices: Choices<'_>) {
 }
 
 /// Writes a log as the bytes say. Answers with its entries, and how many there were before the last batch.
-fn write(disk: &MemDisk, mut choices: Choices<'_>) -> (Vec<Seen>, usize) {
+fn write(disk: &MemDisk, mut choices: Choices<'_>) -> (Vec<SeenRecord>, usize) {
     let (mut log, _) = open(disk).expect("an empty directory is a log");
     let (mut written, mut batch_start, mut before_last_batch) = (Vec::new(), 0, 0);
     while choices.are_left() && written.len() < 100 {
@@ -103,8 +103,8 @@ fn arbitrary_segments(mut choices: Choices<'_>) {
 }
 
 /// The entries in order, then the hard states that count: a new segment repeats them.
-fn newest_of_each(seen: &[Seen]) -> Vec<&Seen> {
-    let mut kept: Vec<&Seen> = seen.iter().filter(|record| record.0 != 1).collect();
+fn newest_of_each(seen: &[SeenRecord]) -> Vec<&SeenRecord> {
+    let mut kept: Vec<&SeenRecord> = seen.iter().filter(|record| record.0 != 1).collect();
     let mut states = std::collections::BTreeMap::new();
     states.extend(seen.iter().filter(|record| record.0 == 1).map(|record| (record.1, record)));
     kept.extend(states.into_values());
@@ -136,7 +136,7 @@ fn sealed(number: u64, mut bytes: Vec<u8>, seal: u8) -> Vec<u8> {
     bytes
 }
 
-fn open(disk: &MemDisk) -> Result<(Log, Vec<Seen>), LogError> {
+fn open(disk: &MemDisk) -> Result<(Log, Vec<SeenRecord>), LogError> {
     let mut seen = Vec::new();
     let options = LogOptions { segment_bytes: SEGMENT_BYTES, spares: 1, compresses: false };
     let disk: Arc<dyn Disk> = Arc::new(disk.clone());
@@ -144,7 +144,7 @@ fn open(disk: &MemDisk) -> Result<(Log, Vec<Seen>), LogError> {
     Ok((log, seen))
 }
 
-fn see(record: Record<'_>) -> Seen {
+fn see(record: Record<'_>) -> SeenRecord {
     match record {
         Record::Entry { group, term, index, payload } => (0, group, term, index, payload.to_vec()),
         Record::HardState { group, payload } => (1, group, Term(0), Index(0), payload.to_vec()),

@@ -22,11 +22,11 @@ const SLICE_BYTES: usize = 1 << 20;
 /// Prepares segments for a [`Log`](super::Log). Clones do the work of the same log.
 #[derive(Clone, Debug)]
 pub struct Housekeeper {
-    shared: Arc<Shared>,
+    shared: Arc<HousekeeperShared>,
 }
 
 #[derive(Debug)]
-struct Shared {
+struct HousekeeperShared {
     disk: Arc<dyn Disk>,
     dir: PathBuf,
     spares_kept: usize,
@@ -70,8 +70,13 @@ impl Housekeeper {
         let next_number = spares.last().map_or(0, |last| last + 1);
         let (ready, released) = Default::default();
         let stock = Stock { segment_bytes, ready, used, released, next_number, is_name_unsynced: false };
-        let shared =
-            Shared { disk, dir: dir.to_owned(), spares_kept, work: Mutex::new(()), stock: Mutex::new(stock) };
+        let shared = HousekeeperShared {
+            disk,
+            dir: dir.to_owned(),
+            spares_kept,
+            work: Mutex::new(()),
+            stock: Mutex::new(stock),
+        };
         Self { shared: Arc::new(shared) }
     }
 

@@ -12,25 +12,29 @@ use crate::testing::{Authority, expired, for_loopback, named, self_signed, setti
 const HOST: &str = "zoo1.example.org";
 
 /// A member with its stores.
-struct Member {
+struct SecuredMember {
     dir: tempfile::TempDir,
     tls: Tls,
 }
 
-fn member(key: &str, trusted: &str) -> Member {
+fn member(key: &str, trusted: &str) -> SecuredMember {
     member_with(key, trusted, |_| {})
 }
 
-fn member_with(key: &str, trusted: &str, change: impl FnOnce(&mut PeerTls)) -> Member {
+fn member_with(key: &str, trusted: &str, change: impl FnOnce(&mut PeerTls)) -> SecuredMember {
     let dir = tempfile::tempdir().unwrap();
     let mut settings = settings(dir.path(), key, trusted);
     change(&mut settings);
     let tls = Tls::load(settings, HOST.to_owned()).unwrap();
-    Member { dir, tls }
+    SecuredMember { dir, tls }
 }
 
 /// Lets the side that calls `host` and the side that is called greet each other, and returns both results.
-fn shake_hands(calling: &Member, called: &Member, host: &str) -> (Result<(), String>, Result<(), String>) {
+fn shake_hands(
+    calling: &SecuredMember,
+    called: &SecuredMember,
+    host: &str,
+) -> (Result<(), String>, Result<(), String>) {
     let mut ends = [calling.tls.call(host).unwrap(), called.tls.answer().unwrap()];
     let mut results = [Ok(()), Ok(())];
     while ends.iter().any(|end| end.wants_write()) {
@@ -55,13 +59,13 @@ fn shake_hands(calling: &Member, called: &Member, host: &str) -> (Result<(), Str
 }
 
 #[track_caller]
-fn check_taken(calling: &Member, called: &Member, host: &str) {
+fn check_taken(calling: &SecuredMember, called: &SecuredMember, host: &str) {
     assert_eq!(shake_hands(calling, called, host), (Ok(()), Ok(())));
 }
 
 /// Each side's words must contain what is expected of it.
 #[track_caller]
-fn check_refused(calling: &Member, called: &Member, host: &str, expected: (&str, &str)) {
+fn check_refused(calling: &SecuredMember, called: &SecuredMember, host: &str, expected: (&str, &str)) {
     let (says_calling, says_called) = shake_hands(calling, called, host);
     assert!(says_calling.as_ref().is_err_and(|line| line.contains(expected.0)), "{says_calling:?}");
     assert!(says_called.as_ref().is_err_and(|line| line.contains(expected.1)), "{says_called:?}");
@@ -262,7 +266,7 @@ fn a_caller_without_a_certificate_is_refused() {
             .dangerous()
             .with_custom_certificate_verifier(one.tls.credentials().verifier.clone())
             .with_no_client_auth();
-    let anonymous = Member {
+    let anonymous = SecuredMember {
         dir: tempfile::tempdir().unwrap(),
         tls: Tls {
             current: Mutex::new(Current {

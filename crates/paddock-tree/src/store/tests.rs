@@ -7,7 +7,7 @@ use proptest::test_runner::RngSeed;
 use super::*;
 
 #[derive(Clone, Debug)]
-enum Step {
+enum StoreStep {
     Create { parent: Index, data: Option<usize>, kind: ZnodeKind },
     Delete(Index),
     SetData(Index, Option<usize>),
@@ -17,18 +17,18 @@ enum Step {
     RollBack,
 }
 
-fn step() -> impl Strategy<Value = Step> {
+fn step() -> impl Strategy<Value = StoreStep> {
     let index = any::<Index>;
     let data = || prop::option::weighted(0.9, prop_oneof![3 => 0..300usize, 1 => 0..6000usize]);
     let kind = prop_oneof![4 => Just(ZnodeKind::Persistent), 1 => Just(ZnodeKind::Ephemeral(SessionId(7)))];
     prop_oneof![
-        5 => (index(), data(), kind).prop_map(|(parent, data, kind)| Step::Create { parent, data, kind }),
-        3 => index().prop_map(Step::Delete),
-        4 => (index(), data()).prop_map(|(node, data)| Step::SetData(node, data)),
-        1 => index().prop_map(Step::SetAcl),
-        2 => Just(Step::Open),
-        1 => Just(Step::Commit),
-        2 => Just(Step::RollBack),
+        5 => (index(), data(), kind).prop_map(|(parent, data, kind)| StoreStep::Create { parent, data, kind }),
+        3 => index().prop_map(StoreStep::Delete),
+        4 => (index(), data()).prop_map(|(node, data)| StoreStep::SetData(node, data)),
+        1 => index().prop_map(StoreStep::SetAcl),
+        2 => Just(StoreStep::Open),
+        1 => Just(StoreStep::Commit),
+        2 => Just(StoreStep::RollBack),
     ]
 }
 
@@ -80,27 +80,27 @@ proptest! {
             let nodes: Vec<NodeId> = store.subtree(NodeId::ROOT).collect();
             let bytes = |len: usize| vec![b'd'; len];
             match step {
-                Step::Create { parent, data, kind } => {
+                StoreStep::Create { parent, data, kind } => {
                     let (parent, data) = (*parent.get(&nodes), data.map(bytes));
                     let path = format!("{}/{n}", store.path(parent).trim_end_matches('/'));
                     let acl = (n % 3 == 0).then(Vec::new);
                     let (data, zxid) = (data.as_deref(), Zxid(n));
                     store.create(NewNode { parent, path: &path, data, acl, kind, zxid, time_ms: n });
                 }
-                Step::Delete(node) => {
+                StoreStep::Delete(node) => {
                     let node = *node.get(&nodes);
                     if node != NodeId::ROOT && store.child_count(node) == 0 {
                         store.delete(node, &store.path(node), Zxid(n));
                     }
                 }
-                Step::SetData(node, data) => {
+                StoreStep::SetData(node, data) => {
                     store.set_data(*node.get(&nodes), data.map(bytes).as_deref(), Zxid(n), n);
                 }
-                Step::SetAcl(node) => store.set_acl(*node.get(&nodes), None),
-                Step::Open => store.open_journal(),
-                Step::Commit if store.journal.is_some() => store.commit_journal(),
-                Step::RollBack if store.journal.is_some() => store.roll_back_journal(),
-                Step::Commit | Step::RollBack => {}
+                StoreStep::SetAcl(node) => store.set_acl(*node.get(&nodes), None),
+                StoreStep::Open => store.open_journal(),
+                StoreStep::Commit if store.journal.is_some() => store.commit_journal(),
+                StoreStep::RollBack if store.journal.is_some() => store.roll_back_journal(),
+                StoreStep::Commit | StoreStep::RollBack => {}
             }
             if store.journal.is_none() {
                 check(&store);

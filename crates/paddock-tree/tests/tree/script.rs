@@ -1,7 +1,7 @@
 //! Scripts: lines in, what became of them out. `UPDATE_SCRIPTS=1` writes the answers anew; review the difference.
 //!
 //! A script is a list of stories, with a blank line between them: some lines, `---`, the answers. One tree lives through
-//! a whole script. `Line` knows the commands and what may follow them. A stat is printed as zxids of creation, change and
+//! a whole script. `ScriptLine` knows the commands and what may follow them. A stat is printed as zxids of creation, change and
 //! children, times of creation and change, versions of data, children and ACL.
 
 use std::collections::VecDeque;
@@ -45,7 +45,7 @@ fn scripts() {
 
 /// The script with the answers that it gets now.
 fn play(script: &str) -> String {
-    let mut stage = Stage { tree: Tree::new(), time_ms: 1000, enforces_quotas: false };
+    let mut stage = ScriptStage { tree: Tree::new(), time_ms: 1000, enforces_quotas: false };
     let mut stories = Vec::new();
     for story in script.trim().split("\n\n") {
         let lines = story.split("\n---").next().expect("a story has lines");
@@ -57,10 +57,10 @@ fn play(script: &str) -> String {
         while let Some(line) = lines.pop_front() {
             let mut within = Vec::new();
             while let Some(inner) = lines.front().and_then(|line| line.strip_prefix("  ")) {
-                within.push(Line::parse(inner));
+                within.push(ScriptLine::parse(inner));
                 lines.pop_front();
             }
-            stage.play(&Line::parse(line), &within, &mut played);
+            stage.play(&ScriptLine::parse(line), &within, &mut played);
         }
         stories.push(played.trim_end().to_owned());
     }
@@ -77,14 +77,14 @@ fn difference(expected: &str, played: &str) -> String {
     }
 }
 
-struct Stage {
+struct ScriptStage {
     tree: Tree,
     time_ms: i64,
     enforces_quotas: bool,
 }
 
-impl Stage {
-    fn play(&mut self, line: &Line, within: &[Line], out: &mut String) {
+impl ScriptStage {
+    fn play(&mut self, line: &ScriptLine, within: &[ScriptLine], out: &mut String) {
         match line.verb() {
             "time" => self.time_ms = line.word(1).parse().expect("a time"),
             "quotas" => self.enforces_quotas = line.word(1) == "enforced",
@@ -138,9 +138,9 @@ impl Stage {
         }
     }
 
-    fn write(&mut self, line: &Line, within: &[Line], out: &mut String) {
+    fn write(&mut self, line: &ScriptLine, within: &[ScriptLine], out: &mut String) {
         let wish = match line.verb() {
-            "multi" => Wish::Multi(within.iter().map(Line::wish).collect()),
+            "multi" => Wish::Multi(within.iter().map(ScriptLine::wish).collect()),
             _ => line.wish(),
         };
         let (session, ids) = (line.session(), line.ids());
@@ -158,12 +158,12 @@ impl Stage {
         put_outcome(&outcome, out);
     }
 
-    fn ask(&self, line: &Line, within: &[Line], out: &mut String) {
+    fn ask(&self, line: &ScriptLine, within: &[ScriptLine], out: &mut String) {
         let ids = IdList::encode(&line.ids());
         let ids = IdList::decode(&mut Reader::new(&ids)).expect("ids come back as encoded");
         let asker = Asker { session: line.session(), ids, ..Asker::NOBODY };
         let read = match line.verb() {
-            "multiread" => Read::MultiRead(within.iter().map(Line::read).collect()),
+            "multiread" => Read::MultiRead(within.iter().map(ScriptLine::read).collect()),
             _ => line.read(),
         };
         let mut reply = Vec::new();
@@ -179,10 +179,10 @@ impl Stage {
 }
 
 /// A verb, words, and `key=value` pairs; `"quotes"` keep blanks and know `\0`.
-struct Line(Vec<String>);
+struct ScriptLine(Vec<String>);
 
-impl Line {
-    fn parse(line: &str) -> Line {
+impl ScriptLine {
+    fn parse(line: &str) -> ScriptLine {
         let (mut words, mut word, mut quoted, mut any) = (Vec::new(), String::new(), false, false);
         for c in line.replace("\\0", "\0").chars() {
             match c {
@@ -202,7 +202,7 @@ impl Line {
         if any {
             words.push(word);
         }
-        Line(words)
+        ScriptLine(words)
     }
 
     fn verb(&self) -> &str {

@@ -64,7 +64,7 @@ fn a_refusal_is_final() {
 
     // And this one opens, but does not know such writes.
     let unwritable = File::options().write(true).open("/proc/self/coredump_filter").expect("open");
-    let mut direct = Direct::Ready(Writer::new(unwritable, BLOCK));
+    let mut direct = Direct::Ready(DirectWriter::new(unwritable, BLOCK));
     assert!(!direct.write(&file, b"one", 0).expect("no failure"));
     assert!(matches!(direct, Direct::Never));
 }
@@ -86,7 +86,7 @@ fn a_device_that_fails_has_not_refused() {
 fn a_failure_is_told() {
     let (_temp, path, file) = segment(BLOCK);
     let read_only = File::open(&path).expect("open");
-    let mut direct = Direct::Ready(Writer::new(read_only, BLOCK));
+    let mut direct = Direct::Ready(DirectWriter::new(read_only, BLOCK));
     for _ in 0..2 {
         direct.write(&file, b"one", 0).expect_err("it is not open for writing");
     }
@@ -102,7 +102,7 @@ fn what_is_open_for_reading_is_not_written() {
 
 /// Step in the life of a segment that is filled from front to back.
 #[derive(Clone, Debug)]
-enum Step {
+enum DiskStep {
     /// The next batch.
     Batch(usize),
     /// Up to this many of the last bytes are written again, otherwise, as repair does.
@@ -111,16 +111,16 @@ enum Step {
     Reopen,
 }
 
-fn step() -> impl Strategy<Value = Step> {
+fn step() -> impl Strategy<Value = DiskStep> {
     prop_oneof![
-        6 => (0..300_usize).prop_map(Step::Batch),
-        3 => (0..20_000_usize).prop_map(Step::Batch),
+        6 => (0..300_usize).prop_map(DiskStep::Batch),
+        3 => (0..20_000_usize).prop_map(DiskStep::Batch),
         2 => (0..4_usize, -9..9_isize).prop_map(|(blocks, more)| {
-            Step::Batch((blocks * BLOCK_BYTES).saturating_add_signed(more))
+            DiskStep::Batch((blocks * BLOCK_BYTES).saturating_add_signed(more))
         }),
-        1 => (BUFFER_BYTES - 5000..BUFFER_BYTES + 5000).prop_map(Step::Batch),
-        2 => (0..6000_usize).prop_map(Step::Rewrite),
-        1 => Just(Step::Reopen),
+        1 => (BUFFER_BYTES - 5000..BUFFER_BYTES + 5000).prop_map(DiskStep::Batch),
+        2 => (0..6000_usize).prop_map(DiskStep::Rewrite),
+        1 => Just(DiskStep::Reopen),
     ]
 }
 
@@ -139,19 +139,19 @@ proptest! {
         for (number, step) in steps.into_iter().enumerate() {
             let byte = number as u8 + 1;
             match step {
-                Step::Batch(bytes) => {
+                DiskStep::Batch(bytes) => {
                     let batch = vec![byte; bytes.min(expected.len() - end)];
                     file.write_synced(&batch, end as u64).expect("write and sync");
                     expected[end..end + batch.len()].copy_from_slice(&batch);
                     end += batch.len();
                 }
-                Step::Rewrite(bytes) => {
+                DiskStep::Rewrite(bytes) => {
                     let start = end.saturating_sub(bytes);
                     expected[start..end].fill(byte);
                     file.write_at(&expected[start..end], start as u64).expect("write");
                     file.sync_data().expect("sync");
                 }
-                Step::Reopen => file = OsDisk.open(&path, Access::ReadWrite).expect("open"),
+                DiskStep::Reopen => file = OsDisk.open(&path, Access::ReadWrite).expect("open"),
             }
             prop_assert!(fs::read(&path).expect("read") == expected, "differs after step {number}");
         }

@@ -61,7 +61,7 @@ impl Arena {
 }
 
 #[derive(Clone, Debug)]
-enum Step {
+enum ArenaStep {
     /// Takes slots: their number, and the bytes of each.
     Take(usize, usize),
     /// Slots at these places among all that are in use.
@@ -69,7 +69,7 @@ enum Step {
     FreeAllOfSize(usize),
 }
 
-fn step() -> impl Strategy<Value = Step> {
+fn step() -> impl Strategy<Value = ArenaStep> {
     let bytes = || {
         prop_oneof![
             4 => select(vec![0, 1, 8, 9, 120, 1000, 2048, 4089, 4096]),
@@ -77,9 +77,9 @@ fn step() -> impl Strategy<Value = Step> {
         ]
     };
     prop_oneof![
-        6 => (1..60usize, bytes()).prop_map(|(count, bytes)| Step::Take(count, bytes)),
-        4 => prop::collection::vec(any::<prop::sample::Index>(), 1..40).prop_map(Step::Free),
-        2 => bytes().prop_map(Step::FreeAllOfSize),
+        6 => (1..60usize, bytes()).prop_map(|(count, bytes)| ArenaStep::Take(count, bytes)),
+        4 => prop::collection::vec(any::<prop::sample::Index>(), 1..40).prop_map(ArenaStep::Free),
+        2 => bytes().prop_map(ArenaStep::FreeAllOfSize),
     ]
 }
 
@@ -99,7 +99,7 @@ proptest! {
         let mut pattern = 0u8;
         for step in steps {
             let freed: Vec<SlotId> = match &step {
-                &Step::Take(count, bytes) => {
+                &ArenaStep::Take(count, bytes) => {
                     for _ in 0..count {
                         let Some(slot) = arena.take(bytes) else {
                             prop_assert_eq!((arena.chunks.len(), arena.returned.len()), (3, 0));
@@ -113,11 +113,11 @@ proptest! {
                     }
                     Vec::new()
                 }
-                Step::Free(indexes) => {
+                ArenaStep::Free(indexes) => {
                     let slots: Vec<SlotId> = model.keys().copied().collect();
                     indexes.iter().filter(|_| !slots.is_empty()).map(|index| *index.get(&slots)).collect()
                 }
-                Step::FreeAllOfSize(bytes) => {
+                ArenaStep::FreeAllOfSize(bytes) => {
                     let size = bytes.max(&1).next_multiple_of(GRANULE);
                     model.iter().filter(|(_, kept)| kept.0 == size).map(|(&slot, _)| slot).collect()
                 }

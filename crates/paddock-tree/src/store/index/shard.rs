@@ -12,7 +12,7 @@ use crate::store::node::NodeId;
 /// Part of its hash that an entry keeps.
 pub(super) type EntryHash = u16;
 
-const ENTRY_BYTES: usize = size_of::<Entry>();
+const ENTRY_BYTES: usize = size_of::<IndexEntry>();
 /// An entry mostly stands no farther behind the place that its hash points to.
 const NEAR: usize = 7;
 /// Bytes of memory that the first entry makes.
@@ -21,22 +21,22 @@ const BYTES_MIN: usize = 32;
 /// The entries of the znodes whose hashes are this shard's.
 #[derive(Debug, Default)]
 pub(super) struct Shard {
-    slots: Box<[Entry]>,
+    slots: Box<[IndexEntry]>,
     len: u32,
 }
 
 /// Bytes, for nothing is to be lost to alignment.
 #[derive(Clone, Copy, Debug, PartialEq)]
-struct Entry {
+struct IndexEntry {
     id: [u8; 4],
     hash: [u8; 2],
 }
 
-impl Entry {
-    const VACANT: Entry = Entry { id: NodeId::NONE.0.to_le_bytes(), hash: [0; 2] };
+impl IndexEntry {
+    const VACANT: IndexEntry = IndexEntry { id: NodeId::NONE.0.to_le_bytes(), hash: [0; 2] };
 
-    fn new(hash: EntryHash, id: NodeId) -> Entry {
-        Entry { id: id.0.to_le_bytes(), hash: hash.to_le_bytes() }
+    fn new(hash: EntryHash, id: NodeId) -> IndexEntry {
+        IndexEntry { id: id.0.to_le_bytes(), hash: hash.to_le_bytes() }
     }
 
     fn id(self) -> NodeId {
@@ -48,7 +48,7 @@ impl Entry {
     }
 
     fn is_vacant(self) -> bool {
-        self.id == Entry::VACANT.id
+        self.id == IndexEntry::VACANT.id
     }
 }
 
@@ -71,7 +71,7 @@ impl Shard {
         if (self.len as usize + 1) * 8 > self.slots.len() * 7 {
             self.grow();
         }
-        while !put(&mut self.slots, Entry::new(hash, id)) {
+        while !put(&mut self.slots, IndexEntry::new(hash, id)) {
             self.grow();
         }
         self.len += 1;
@@ -80,7 +80,7 @@ impl Shard {
     /// False if there is no such entry.
     #[must_use]
     pub(super) fn remove(&mut self, hash: EntryHash, id: NodeId) -> bool {
-        let wanted = Entry::new(hash, id);
+        let wanted = IndexEntry::new(hash, id);
         let capacity = self.slots.len();
         let run = home(capacity, hash)..capacity;
         let Some(mut at) =
@@ -94,7 +94,7 @@ impl Shard {
             self.slots[at] = next;
             at += 1;
         }
-        self.slots[at] = Entry::VACANT;
+        self.slots[at] = IndexEntry::VACANT;
         self.len -= 1;
         true
     }
@@ -118,9 +118,9 @@ fn home(capacity: usize, hash: EntryHash) -> usize {
 }
 
 /// Puts an entry behind those with lower hashes; false if there is no gap to push those behind it into.
-fn put(slots: &mut [Entry], entry: Entry) -> bool {
+fn put(slots: &mut [IndexEntry], entry: IndexEntry) -> bool {
     let from = home(slots.len(), entry.hash());
-    let is_before = |other: &Entry| !other.is_vacant() && other.hash() <= entry.hash();
+    let is_before = |other: &IndexEntry| !other.is_vacant() && other.hash() <= entry.hash();
     let Some(at) = (from..slots.len()).find(|&at| !is_before(&slots[at])) else { return false };
     let Some(gap) = (at..slots.len()).find(|&at| slots[at].is_vacant()) else { return false };
     slots.copy_within(at..gap, at + 1);
@@ -129,8 +129,8 @@ fn put(slots: &mut [Entry], entry: Entry) -> bool {
 }
 
 /// These entries in `capacity` slots, if there is room behind each one's home.
-fn spread(entries: &[Entry], capacity: usize) -> Option<Box<[Entry]>> {
-    let mut slots = vec![Entry::VACANT; capacity].into_boxed_slice();
+fn spread(entries: &[IndexEntry], capacity: usize) -> Option<Box<[IndexEntry]>> {
+    let mut slots = vec![IndexEntry::VACANT; capacity].into_boxed_slice();
     let mut next = 0;
     for entry in entries.iter().filter(|entry| !entry.is_vacant()) {
         let at = home(capacity, entry.hash()).max(next);
