@@ -15,30 +15,30 @@ use std::process::ExitCode;
 
 use clap::Subcommand;
 
-use self::outcome::Outcome;
+use self::outcome::BenchOutcome;
 
 /// Measure any server that speaks ZooKeeper's protocol
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(subcommand)]
-    command: Command,
+    command: BenchCommand,
 }
 
 #[derive(Debug, Subcommand)]
-enum Command {
+enum BenchCommand {
     Run(Box<run_args::Args>),
     Suite(suite::Args),
 }
 
 pub(crate) fn run(args: Args) -> ExitCode {
     let done = match args.command {
-        Command::Run(args) => run::run(&args),
-        Command::Suite(args) => suite::run(&args),
+        BenchCommand::Run(args) => run::run(&args),
+        BenchCommand::Suite(args) => suite::run(&args),
     };
     match done {
-        Ok(Outcome::Good) => ExitCode::SUCCESS,
-        Ok(Outcome::Bad) => ExitCode::FAILURE,
-        Ok(Outcome::Interrupted) => ExitCode::from(130),
+        Ok(BenchOutcome::Good) => ExitCode::SUCCESS,
+        Ok(BenchOutcome::Bad) => ExitCode::FAILURE,
+        Ok(BenchOutcome::Interrupted) => ExitCode::from(130),
         Err(error) => {
             eprintln!("error: {}", paddock_bench::causes(&error));
             ExitCode::from(2)

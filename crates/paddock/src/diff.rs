@@ -14,8 +14,8 @@ use std::process::ExitCode;
 use crate::access::AccessArgs;
 use crate::moving::{self, ProgressLine};
 use comparison::{Comparison, Totals};
-use failure::Failure;
-use side::{Side, Source};
+use failure::DiffFailure;
+use side::{DiffSource, Side};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -71,11 +71,11 @@ pub(crate) fn run(args: &Args) -> ExitCode {
     }
 }
 
-fn compare(args: &Args) -> Result<Totals, Failure> {
+fn compare(args: &Args) -> Result<Totals, DiffFailure> {
     let access = args.access.read()?;
     // Trees are read before sessions are opened, which would have to be kept alive meanwhile.
     let mut line = ProgressLine::start();
-    let sources = [Source::open(&args.a, &mut line)?, Source::open(&args.b, &mut line)?];
+    let sources = [DiffSource::open(&args.a, &mut line)?, DiffSource::open(&args.b, &mut line)?];
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let mut out = io::stdout().lock();
     let totals = runtime.block_on(async {

@@ -12,7 +12,7 @@ use paddock_tree::Tree;
 
 use crate::access::{AccessError, tls_of};
 use crate::identity_source::{IdentitySource, parse_identity, read_identities};
-use crate::moving::{self, Failure, ProgressLine};
+use crate::moving::{self, MovingFailure, ProgressLine};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -30,11 +30,11 @@ is read is changed. For an ensemble, give every ZooKeeper a copy of what was wri
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(subcommand)]
-    command: Command,
+    command: ExportCommand,
 }
 
 #[derive(Debug, Subcommand)]
-enum Command {
+enum ExportCommand {
     Zookeeper(ZooKeeper),
 }
 
@@ -73,8 +73,8 @@ struct ZooKeeper {
     to: PathBuf,
 }
 
-pub(crate) fn run(args: &Args) -> Result<(), Failure> {
-    let Command::Zookeeper(args) = &args.command;
+pub(crate) fn run(args: &Args) -> Result<(), MovingFailure> {
+    let ExportCommand::Zookeeper(args) = &args.command;
     let tree = read(args)?;
     let exported = paddock_files::export(&tree, &args.to)?;
     let mut out = io::stdout().lock();
@@ -97,7 +97,7 @@ fn tell_of_sessions(tree: &Tree, out: &mut impl Write) -> io::Result<()> {
     }
 }
 
-fn read(args: &ZooKeeper) -> Result<Tree, Failure> {
+fn read(args: &ZooKeeper) -> Result<Tree, MovingFailure> {
     if let Some(url) = &args.from {
         return read_running(url, args);
     }
@@ -109,7 +109,7 @@ fn read(args: &ZooKeeper) -> Result<Tree, Failure> {
 }
 
 /// The snapshot lies beside the new directory until it is read.
-fn read_running(url: &str, args: &ZooKeeper) -> Result<Tree, Failure> {
+fn read_running(url: &str, args: &ZooKeeper) -> Result<Tree, MovingFailure> {
     paddock_member::check_free(&OsDisk, &args.to)?;
     let tls = tls_of(args.tls_ca.as_deref(), args.tls_cert.as_deref())?;
     let mut name = args.to.as_os_str().to_owned();
@@ -121,8 +121,9 @@ fn read_running(url: &str, args: &ZooKeeper) -> Result<Tree, Failure> {
     line.end();
     // A file that was there before is not ours to remove.
     let is_ours = !matches!(downloaded, Err(download::DownloadError::Exists { .. }));
-    let tree =
-        downloaded.map_err(Failure::from).and_then(|()| Ok(paddock_member::read_snapshot(&OsDisk, &path)?));
+    let tree = downloaded
+        .map_err(MovingFailure::from)
+        .and_then(|()| Ok(paddock_member::read_snapshot(&OsDisk, &path)?));
     if is_ours {
         // A file that cannot be removed is only in the way of the next attempt, which names it.
         let _ = fs::remove_file(&path);

@@ -14,7 +14,7 @@ use paddock_files::{FileError, LoadOptions, Loaded, Progress, ZooKeeperDirs};
 use paddock_storage::{Disk, OsDisk};
 use paddock_tree::Tree;
 
-use crate::moving::{self, Failure, ProgressLine};
+use crate::moving::{self, MovingFailure, ProgressLine};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -30,11 +30,11 @@ Stop the ensemble first, and take the directory of its last leader. Nothing in i
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(subcommand)]
-    command: Command,
+    command: ImportCommand,
 }
 
 #[derive(Debug, Subcommand)]
-enum Command {
+enum ImportCommand {
     Zookeeper(ZooKeeper),
     Keeper(keeper::Args),
     Follow(Box<follow::Args>),
@@ -87,7 +87,7 @@ impl Target {
         load: impl FnOnce(LoadOptions, &mut dyn FnMut(Progress<'_>)) -> Result<L, FileError>,
         tree: impl FnOnce(&mut L) -> &mut Tree,
         report: impl FnOnce(&L, Option<&Path>) -> io::Result<()>,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), MovingFailure> {
         let disk: Arc<dyn Disk> = Arc::new(OsDisk);
         let to = self.to.as_deref().filter(|_| !self.dry_run);
         if let Some(to) = to {
@@ -108,17 +108,17 @@ impl Target {
     }
 }
 
-pub(crate) fn run(args: &Args) -> Result<(), Failure> {
+pub(crate) fn run(args: &Args) -> Result<(), MovingFailure> {
     match &args.command {
-        Command::Zookeeper(args) => import_zookeeper(args),
-        Command::Keeper(args) => keeper::run(args),
-        Command::Follow(args) => follow::run(args),
-        Command::Live(args) => Ok(live::run(args)?),
-        Command::Zetcd(args) => zetcd::run(args),
+        ImportCommand::Zookeeper(args) => import_zookeeper(args),
+        ImportCommand::Keeper(args) => keeper::run(args),
+        ImportCommand::Follow(args) => follow::run(args),
+        ImportCommand::Live(args) => Ok(live::run(args)?),
+        ImportCommand::Zetcd(args) => zetcd::run(args),
     }
 }
 
-fn import_zookeeper(args: &ZooKeeper) -> Result<(), Failure> {
+fn import_zookeeper(args: &ZooKeeper) -> Result<(), MovingFailure> {
     let source = ZooKeeperDirs { data_dir: args.data_dir.clone(), log_dir: args.log_dir.clone() };
     let load =
         |options, progress: &mut dyn FnMut(Progress<'_>)| paddock_files::load(&source, options, progress);

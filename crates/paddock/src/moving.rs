@@ -24,7 +24,7 @@ const PATHS_MAX: usize = 10;
 
 /// Reason for which nothing was moved.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum Failure {
+pub(crate) enum MovingFailure {
     #[error(transparent)]
     File(#[from] FileError),
     #[error(transparent)]
@@ -59,7 +59,7 @@ pub(crate) enum Failure {
 }
 
 /// Ends the command: a failure is one line.
-pub(crate) fn ended(result: Result<(), Failure>) -> ExitCode {
+pub(crate) fn ended(result: Result<(), MovingFailure>) -> ExitCode {
     let Err(failure) = result else { return ExitCode::SUCCESS };
     logs::say(format_args!("error: {}", line_of(&failure)));
     ExitCode::FAILURE

@@ -120,7 +120,7 @@ pub(crate) enum Failure {
     #[error("{0}")]
     Usage(String),
     #[error(transparent)]
-    Recover(#[from] recover::Refusal),
+    Recover(#[from] recover::RecoverRefusal),
     #[error("write to standard output")]
     Tell(#[source] io::Error),
     #[error("remove {}", path.display())]

@@ -2,7 +2,7 @@
 
 /// The end of a measurement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Outcome {
+pub(super) enum BenchOutcome {
     Good,
     /// Requests failed, or the server went away.
     Bad,

@@ -8,10 +8,10 @@ use paddock_bench::report::{Ended, RunReport};
 
 use super::choice;
 use super::display::Display;
-use super::outcome::Outcome;
+use super::outcome::BenchOutcome;
 use super::run_args::Args;
 
-pub(crate) fn run(args: &Args) -> Result<Outcome, BenchError> {
+pub(crate) fn run(args: &Args) -> Result<BenchOutcome, BenchError> {
     let (plan, json_file) = choice::plan(args)?;
     for path in args.report.iter().chain(&json_file) {
         check_writable(path)?;
@@ -22,9 +22,9 @@ pub(crate) fn run(args: &Args) -> Result<Outcome, BenchError> {
     let report = result?;
     show(args, json_file, &report)?;
     Ok(match report.ended {
-        Ended::Interrupted => Outcome::Interrupted,
-        Ended::Complete if report.errors == 0 => Outcome::Good,
-        _ => Outcome::Bad,
+        Ended::Interrupted => BenchOutcome::Interrupted,
+        Ended::Complete if report.errors == 0 => BenchOutcome::Good,
+        _ => BenchOutcome::Bad,
     })
 }
 

@@ -7,7 +7,7 @@ use paddock_bench::suite::{self, Conclusion, Measure, Narrator, Suite};
 use paddock_bench::{BenchError, Silence};
 
 use super::interruption::interruption;
-use super::outcome::Outcome;
+use super::outcome::BenchOutcome;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -39,7 +39,7 @@ pub(crate) struct Args {
     quiet: bool,
 }
 
-pub(crate) fn run(args: &Args) -> Result<Outcome, BenchError> {
+pub(crate) fn run(args: &Args) -> Result<BenchOutcome, BenchError> {
     let suite = Suite::load(&args.file)?;
     let interrupted = interruption(suite::kill_servers)?;
     let mut silence = Silence;
@@ -57,11 +57,11 @@ pub(crate) fn run(args: &Args) -> Result<Outcome, BenchError> {
             if !args.quiet {
                 eprintln!("results: {}", out.join("report.html").display());
             }
-            Ok(if summary.failures.is_empty() { Outcome::Good } else { Outcome::Bad })
+            Ok(if summary.failures.is_empty() { BenchOutcome::Good } else { BenchOutcome::Bad })
         }
         Conclusion::Interrupted => {
             eprintln!("interrupted; the same command goes on where this one stopped");
-            Ok(Outcome::Interrupted)
+            Ok(BenchOutcome::Interrupted)
         }
     }
 }

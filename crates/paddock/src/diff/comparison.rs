@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 use std::io::Write;
 
-use super::failure::Failure;
+use super::failure::DiffFailure;
 use super::seen::{Seen, order_of};
 use super::side::Side;
 use crate::moving::ProgressLine;
@@ -39,7 +39,7 @@ impl<'a> Comparison<'a> {
         &mut self,
         line: &mut ProgressLine,
         out: &mut dyn Write,
-    ) -> Result<Totals, Failure> {
+    ) -> Result<Totals, DiffFailure> {
         let (mut a, mut b) = (self.a.next().await?, self.b.next().await?);
         while a.is_some() || b.is_some() {
             let order = order_of(a.as_ref(), b.as_ref());

@@ -11,7 +11,7 @@ use crate::access::AccessError;
 
 /// Reason for which two trees could not be compared.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum Failure {
+pub(crate) enum DiffFailure {
     #[error(transparent)]
     Access(#[from] AccessError),
     #[error(transparent)]

@@ -5,7 +5,7 @@
 use paddock_bench::{Access, ShownIdentity};
 use paddock_client::{Acl, Client, ClientOptions, Data, Error, ErrorCode, Pending, Stat};
 
-use super::failure::Failure;
+use super::failure::DiffFailure;
 use super::seen::{Seen, is_within};
 
 /// Znodes that are asked for before their turn.
@@ -16,10 +16,10 @@ pub(crate) struct ServerWalk<'a> {
     servers: &'a str,
     exclude: &'a [String],
     /// Znodes to come, the next one last.
-    waiting: Vec<Waiting>,
+    waiting: Vec<AskedZnode>,
 }
 
-struct Waiting {
+struct AskedZnode {
     path: String,
     asked: Option<Asked>,
 }
@@ -38,8 +38,8 @@ pub(crate) async fn connect(
     servers: &str,
     access: &Access,
     options: ClientOptions,
-) -> Result<Client, Failure> {
-    let failed = |source| Failure::Client { server: servers.to_owned(), source };
+) -> Result<Client, DiffFailure> {
+    let failed = |source| DiffFailure::Client { server: servers.to_owned(), source };
     let options = ClientOptions { tls: access.tls.clone(), sasl: access.login.clone(), ..options };
     let client = Client::connect(servers, options).await.map_err(failed)?;
     for ShownIdentity { scheme, auth } in &access.identities {
@@ -53,7 +53,7 @@ impl<'a> ServerWalk<'a> {
         servers: &'a str,
         access: &Access,
         exclude: &'a [String],
-    ) -> Result<ServerWalk<'a>, Failure> {
+    ) -> Result<ServerWalk<'a>, DiffFailure> {
         let client = connect(servers, access, ClientOptions::default()).await?;
         ServerWalk::over(client, servers, exclude).await
     }
@@ -63,10 +63,10 @@ impl<'a> ServerWalk<'a> {
         client: Client,
         servers: &'a str,
         exclude: &'a [String],
-    ) -> Result<ServerWalk<'a>, Failure> {
+    ) -> Result<ServerWalk<'a>, DiffFailure> {
         // Whatever was acknowledged elsewhere is to be seen here.
         let synced = client.sync("/").await;
-        synced.map_err(|source| Failure::Client { server: servers.to_owned(), source })?;
+        synced.map_err(|source| DiffFailure::Client { server: servers.to_owned(), source })?;
         let mut walk = ServerWalk { client, servers, exclude, waiting: Vec::new() };
         walk.push("/".to_owned());
         Ok(walk)
@@ -79,14 +79,14 @@ impl<'a> ServerWalk<'a> {
 
     fn push(&mut self, path: String) {
         if !self.exclude.iter().any(|root| is_within(&path, root)) {
-            self.waiting.push(Waiting { path, asked: None });
+            self.waiting.push(AskedZnode { path, asked: None });
         }
     }
 
-    pub(crate) async fn next(&mut self) -> Result<Option<Seen>, Failure> {
+    pub(crate) async fn next(&mut self) -> Result<Option<Seen>, DiffFailure> {
         loop {
             self.ask_ahead();
-            let Some(Waiting { path, asked }) = self.waiting.pop() else { return Ok(None) };
+            let Some(AskedZnode { path, asked }) = self.waiting.pop() else { return Ok(None) };
             let asked = asked.expect("the next znode was asked for");
             let Some((data, acl, mut names)) = self.answers(&path, asked).await? else { continue };
             names.sort_unstable_by(|a, b| b.cmp(a));
@@ -111,15 +111,15 @@ impl<'a> ServerWalk<'a> {
     }
 
     /// The answers about a znode; none if it has gone since its parent was asked.
-    async fn answers(&self, path: &str, asked: Asked) -> Result<Option<Answers>, Failure> {
+    async fn answers(&self, path: &str, asked: Asked) -> Result<Option<Answers>, DiffFailure> {
         let answers = async { Ok((asked.data.await?, asked.acl.await?.0, asked.children.await?)) };
         match answers.await {
             Ok(answers) => Ok(Some(answers)),
             Err(Error::Refused { code: ErrorCode::NoNode, .. }) => Ok(None),
             Err(Error::Refused { code: ErrorCode::NoAuth, .. }) => {
-                Err(Failure::NoAuth { server: self.servers.to_owned(), path: path.to_owned() })
+                Err(DiffFailure::NoAuth { server: self.servers.to_owned(), path: path.to_owned() })
             }
-            Err(source) => Err(Failure::Client { server: self.servers.to_owned(), source }),
+            Err(source) => Err(DiffFailure::Client { server: self.servers.to_owned(), source }),
         }
     }
 }

@@ -7,35 +7,35 @@ use paddock_files::{LoadOptions, ZooKeeperDirs};
 use paddock_storage::OsDisk;
 use paddock_tree::{Tree, Znodes};
 
-use super::failure::Failure;
+use super::failure::DiffFailure;
 use super::seen::{Seen, is_within};
 use super::server::ServerWalk;
 use crate::moving::ProgressLine;
 
 /// Place of a tree, with the tree itself if it was read from files.
 #[derive(Debug)]
-pub(super) enum Source {
+pub(super) enum DiffSource {
     Servers(String),
     Tree(Box<Tree>),
 }
 
-impl Source {
-    pub(super) fn open(name: &str, line: &mut ProgressLine) -> Result<Source, Failure> {
+impl DiffSource {
+    pub(super) fn open(name: &str, line: &mut ProgressLine) -> Result<DiffSource, DiffFailure> {
         let path = Path::new(name);
         if path.is_dir() {
-            return read_directory(path, None, line).map(|tree| Source::Tree(Box::new(tree)));
+            return read_directory(path, None, line).map(|tree| DiffSource::Tree(Box::new(tree)));
         }
         if let Some((path, log_dir)) = directories(name) {
-            return read_directory(path, Some(log_dir), line).map(|tree| Source::Tree(Box::new(tree)));
+            return read_directory(path, Some(log_dir), line).map(|tree| DiffSource::Tree(Box::new(tree)));
         }
         if path.is_file() {
             let loaded = paddock_files::load_snapshot(path, &mut |progress| line.show(progress))?;
-            return Ok(Source::Tree(Box::new(loaded.tree)));
+            return Ok(DiffSource::Tree(Box::new(loaded.tree)));
         }
         if is_server_list(name) {
-            return Ok(Source::Servers(name.to_owned()));
+            return Ok(DiffSource::Servers(name.to_owned()));
         }
-        Err(Failure::Nowhere(name.to_owned()))
+        Err(DiffFailure::Nowhere(name.to_owned()))
     }
 }
 
@@ -46,12 +46,12 @@ fn directories(name: &str) -> Option<(&Path, &Path)> {
     (path.is_dir() && log_dir.is_dir()).then_some((path, log_dir))
 }
 
-fn read_directory(path: &Path, log_dir: Option<&Path>, line: &mut ProgressLine) -> Result<Tree, Failure> {
+fn read_directory(path: &Path, log_dir: Option<&Path>, line: &mut ProgressLine) -> Result<Tree, DiffFailure> {
     if paddock_member::is_data_dir(&OsDisk, path) {
         return Ok(paddock_member::read_directory(&OsDisk, path, log_dir)?);
     }
     if !paddock_files::is_data_dir(path) {
-        return Err(Failure::UnknownDirectory(path.to_owned()));
+        return Err(DiffFailure::UnknownDirectory(path.to_owned()));
     }
     let source = ZooKeeperDirs { data_dir: path.to_owned(), log_dir: log_dir.map(Path::to_owned) };
     let options = LoadOptions { drop_ephemerals: false, ignore_digest: false, member: 1 };
@@ -80,19 +80,19 @@ pub(super) enum Side<'a> {
 
 impl<'a> Side<'a> {
     pub(super) async fn begin(
-        source: &'a Source,
+        source: &'a DiffSource,
         access: &Access,
         exclude: &'a [String],
-    ) -> Result<Side<'a>, Failure> {
+    ) -> Result<Side<'a>, DiffFailure> {
         Ok(match source {
-            Source::Servers(servers) => {
+            DiffSource::Servers(servers) => {
                 Side::Server(Box::new(ServerWalk::begin(servers, access, exclude).await?))
             }
-            Source::Tree(tree) => Side::Tree { tree, znodes: tree.znodes(), exclude },
+            DiffSource::Tree(tree) => Side::Tree { tree, znodes: tree.znodes(), exclude },
         })
     }
 
-    pub(super) async fn next(&mut self) -> Result<Option<Seen>, Failure> {
+    pub(super) async fn next(&mut self) -> Result<Option<Seen>, DiffFailure> {
         match self {
             Side::Server(walk) => walk.next().await,
             Side::Tree { tree, znodes, exclude } => Ok(next_stored(tree, znodes, exclude)),

@@ -14,7 +14,7 @@ use hyper_util::rt::TokioIo;
 use paddock_bench::ShownIdentity;
 use paddock_client::{Stream, Tls};
 
-use crate::moving::{Failure, ProgressLine};
+use crate::moving::{MovingFailure, ProgressLine};
 
 /// Path of ZooKeeper's command, with the parameter that sends the snapshot along.
 const COMMAND: &str = "/commands/snapshot?streaming=true";
@@ -64,9 +64,9 @@ pub(crate) enum DownloadError {
     },
 }
 
-impl From<DownloadError> for Failure {
-    fn from(failure: DownloadError) -> Failure {
-        Failure::OfCommand(Box::new(failure))
+impl From<DownloadError> for MovingFailure {
+    fn from(failure: DownloadError) -> MovingFailure {
+        MovingFailure::OfCommand(Box::new(failure))
     }
 }
 

@@ -27,12 +27,12 @@ use paddock_storage::{Disk, OsDisk};
 use crate::access::{LoginFile, parse_login};
 use crate::config;
 use crate::logs;
-use crate::moving::{Failure, ProgressLine};
+use crate::moving::{MovingFailure, ProgressLine};
 use crate::server;
 use copy_server::CopyServer;
 use cutover::Cutover;
 use handover::{Handover, Look};
-use link::{Link, Notice, SharedWriter};
+use link::{FollowedLink, Notice, SharedWriter};
 use meter::Meter;
 use source::SourceEnsemble;
 use trigger::Trigger;
@@ -115,7 +115,7 @@ pub(super) struct Args {
     ignore_digest: bool,
 }
 
-pub(super) fn run(args: &Args) -> Result<(), Failure> {
+pub(super) fn run(args: &Args) -> Result<(), MovingFailure> {
     let disk: Arc<dyn Disk> = Arc::new(OsDisk);
     paddock_member::check_free(disk.as_ref(), &args.to)?;
     // Wrong settings have to show before clients wait for them.
@@ -126,7 +126,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
     let login = args.sasl.as_ref().map(LoginFile::read).transpose()?;
     let source = SourceEnsemble::new(&args.from, tls, login);
     let dir = working_copy_of(&args.to);
-    let mut follower = Follower::open(source, &dir, cutover)?;
+    let mut follower = FollowedCopy::open(source, &dir, cutover)?;
     if let Some(address) = args.serve {
         let (server, handover) = serve_with(args, address, &dir, settings.as_ref())?;
         (follower.copy_server, follower.handover) = (Some(server), handover);
@@ -162,25 +162,25 @@ fn serve_with(
     address: SocketAddr,
     dir: &Path,
     settings: Option<&server::Prepared>,
-) -> Result<(CopyServer, Option<Handover>), Failure> {
+) -> Result<(CopyServer, Option<Handover>), MovingFailure> {
     if args.read_only {
         return Ok((CopyServer::of_reads(address, dir), None));
     }
     if args.quiet_for.is_some() {
-        return Err(Failure::NeverQuiet);
+        return Err(MovingFailure::NeverQuiet);
     }
     let Some(prepared) = settings else {
         return Ok((CopyServer::of_all(Config { listen: address, ..Config::new(dir) }), None));
     };
     let config = prepared.begin();
     if config.listen != address {
-        return Err(Failure::TwoAddresses { serve: address, listen: config.listen });
+        return Err(MovingFailure::TwoAddresses { serve: address, listen: config.listen });
     }
     let trigger = Trigger::listen().map_err(server::Failure::Wait)?;
     Ok((CopyServer::of_all(config), Some(Handover::new(trigger))))
 }
 
-fn load_tls(file: &Path) -> Result<QuorumTls, Failure> {
+fn load_tls(file: &Path) -> Result<QuorumTls, MovingFailure> {
     let settings = config::quorum_tls(file).map_err(server::Failure::from)?;
     Ok(QuorumTls::load(&settings)?)
 }
@@ -191,7 +191,7 @@ fn working_copy_of(to: &Path) -> PathBuf {
     PathBuf::from(name)
 }
 
-struct Follower {
+struct FollowedCopy {
     source: SourceEnsemble,
     copy: WorkingCopy,
     copy_server: Option<CopyServer>,
@@ -223,11 +223,15 @@ enum Ending {
     Held(Duration),
 }
 
-impl Follower {
-    fn open(source: SourceEnsemble, dir: &Path, cutover: Option<Cutover>) -> Result<Follower, Failure> {
+impl FollowedCopy {
+    fn open(
+        source: SourceEnsemble,
+        dir: &Path,
+        cutover: Option<Cutover>,
+    ) -> Result<FollowedCopy, MovingFailure> {
         let mut line = ProgressLine::start();
         let copy = WorkingCopy::open(dir, &mut |progress| line.show(progress))?;
-        Ok(Follower {
+        Ok(FollowedCopy {
             source,
             copy,
             copy_server: None,
@@ -246,11 +250,11 @@ impl Follower {
 
     /// Follows one leader after the other until it is time to take over. Returns the connection to a source that runs on, from whose
     /// clients a member takes over, and for how long they have waited.
-    fn run(&mut self) -> Result<Option<(Link, Duration)>, Failure> {
+    fn run(&mut self) -> Result<Option<(FollowedLink, Duration)>, MovingFailure> {
         let began = Instant::now();
         loop {
             if let Some((address, dialed)) = self.source.connect() {
-                let link = Link::begin(dialed, self.copy.epoch(), self.copy.zxid());
+                let link = FollowedLink::begin(dialed, self.copy.epoch(), self.copy.zxid());
                 let ending = self.follow(&address, &link)?;
                 if let Ending::Held(waited) = ending {
                     return Ok(Some((link, waited)));
@@ -261,7 +265,7 @@ impl Follower {
                     return Ok(None);
                 }
             } else if !self.was_synced && began.elapsed() > FIND_WITHIN {
-                return Err(Failure::NoLeader { addresses: self.source.names() });
+                return Err(MovingFailure::NoLeader { addresses: self.source.names() });
             }
             if self.cutover.as_mut().is_some_and(|cutover| cutover.has_stopped(&self.source)) {
                 return Ok(None);
@@ -271,7 +275,7 @@ impl Follower {
     }
 
     /// True if it is time to take over; an error if another attempt would be in vain.
-    fn judge(&mut self, address: &str, ending: Ending) -> Result<bool, Failure> {
+    fn judge(&mut self, address: &str, ending: Ending) -> Result<bool, MovingFailure> {
         self.copy.flush()?;
         let error = match ending {
             Ending::Quiet | Ending::Held(_) => return Ok(true),
@@ -289,14 +293,14 @@ impl Follower {
         let attempts_max = if matches!(error, LearnerError::NoSasl) { UNANSWERED_MAX } else { ATTEMPTS_MAX };
         let is_vain = !self.was_synced && self.attempts >= attempts_max || self.snapshots >= SNAPSHOTS_MAX;
         if is_vain || !error.may_pass() {
-            return Err(Failure::Leader { address: address.to_owned(), error });
+            return Err(MovingFailure::Leader { address: address.to_owned(), error });
         }
         self.say(format_args!("{address}: {error}; looking for the leader"));
         Ok(false)
     }
 
     /// Takes what one leader says until there is an end of it.
-    fn follow(&mut self, address: &str, link: &Link) -> Result<Ending, Failure> {
+    fn follow(&mut self, address: &str, link: &FollowedLink) -> Result<Ending, MovingFailure> {
         loop {
             if let Some(waited) = self.look_at_handover() {
                 return Ok(Ending::Held(waited));
@@ -336,7 +340,7 @@ impl Follower {
         }
     }
 
-    fn take(&mut self, address: &str, event: Event) -> Result<Option<Ending>, Failure> {
+    fn take(&mut self, address: &str, event: Event) -> Result<Option<Ending>, MovingFailure> {
         match event {
             Event::Epoch(epoch) => self.copy.set_epoch(epoch)?,
             Event::Snapshot { zxid, snapshot } => {
@@ -376,7 +380,7 @@ impl Follower {
         Ok(None)
     }
 
-    fn apply(&mut self, entry: &[u8]) -> Result<(), Failure> {
+    fn apply(&mut self, entry: &[u8]) -> Result<(), MovingFailure> {
         match &self.copy_server {
             Some(copy_server) if copy_server.is_running() => {
                 copy_server.show(self.copy.apply_and_tell(entry)?);
@@ -386,7 +390,7 @@ impl Follower {
         Ok(())
     }
 
-    fn note_synced(&mut self, address: &str) -> Result<(), Failure> {
+    fn note_synced(&mut self, address: &str) -> Result<(), MovingFailure> {
         (self.attempts, self.snapshots, self.was_synced) = (0, 0, true);
         let zxid = self.copy.zxid();
         self.say(format_args!("following {address}, epoch {}, zxid {zxid}", self.copy.epoch()));
@@ -399,7 +403,7 @@ impl Follower {
         let Some(cutover) = &mut self.cutover else { return Ok(()) };
         cutover.note_current();
         if !cutover.waits_for_quiet() && !self.source.knows_elections() {
-            return Err(Failure::NoElectionPorts);
+            return Err(MovingFailure::NoElectionPorts);
         }
         if self.handover.is_some() {
             let process = std::process::id();
@@ -413,7 +417,7 @@ impl Follower {
     }
 
     /// The leader has sent everything, and may be asked.
-    fn begin_link(&mut self, link: &Link) {
+    fn begin_link(&mut self, link: &FollowedLink) {
         if let (Some(server), Some(writer)) = (&mut self.copy_server, self.writer.take()) {
             server.begin_link(writer, link.touched.clone());
         }
@@ -455,7 +459,7 @@ impl Follower {
     }
 
     /// Nothing waits: what was received is handed on to the disk.
-    fn rest(&mut self) -> Result<(), Failure> {
+    fn rest(&mut self) -> Result<(), MovingFailure> {
         self.copy.flush()?;
         if self.synced_to_disk.elapsed() >= SYNC_INTERVAL {
             self.copy.sync()?;

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use paddock_files::{DigestCheck, KeeperDirs, KeeperLoaded, Progress};
 
 use super::Target;
-use crate::moving::{self, Failure};
+use crate::moving::{self, MovingFailure};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -38,7 +38,7 @@ pub(super) struct Args {
     ignore_digest: bool,
 }
 
-pub(super) fn run(args: &Args) -> Result<(), Failure> {
+pub(super) fn run(args: &Args) -> Result<(), MovingFailure> {
     let source = KeeperDirs { snapshots: args.snapshots.clone(), log: args.log.clone() };
     let load = |options, progress: &mut dyn FnMut(Progress<'_>)| {
         paddock_files::load_keeper(&source, options, progress)

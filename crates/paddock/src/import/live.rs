@@ -25,7 +25,7 @@ use crate::identity_source::{IdentitySource, parse_identity, read_identities};
 use crate::moving::ProgressLine;
 use crate::signals::EndSignals;
 use failure::LiveFailure;
-use pair::{Pair, Places};
+use pair::{LivePair, Places};
 use pass::{Met, Repairs};
 
 const EXAMPLES: &str = "\
@@ -245,8 +245,8 @@ impl<'a> Copy<'a> {
         Ok(())
     }
 
-    async fn open(&mut self) -> Result<Pair, LiveFailure> {
-        let pair = Pair::connect(&self.places).await?;
+    async fn open(&mut self) -> Result<LivePair, LiveFailure> {
+        let pair = LivePair::connect(&self.places).await?;
         if !self.is_checked {
             pair.check_empty(&self.places.to).await?;
             self.is_checked = true;
@@ -254,14 +254,14 @@ impl<'a> Copy<'a> {
         Ok(pair)
     }
 
-    async fn walk(&mut self, pair: &Pair) -> Result<Repairs, LiveFailure> {
+    async fn walk(&mut self, pair: &LivePair) -> Result<Repairs, LiveFailure> {
         let (repairs, met) = pass::repair(pair, &self.places, &mut self.line).await?;
         self.repairs += repairs;
         (self.met, self.attempts) = (met, 0);
         Ok(repairs)
     }
 
-    async fn bring_over(&mut self, events: Vec<Event>, pair: &Pair) -> Result<(), LiveFailure> {
+    async fn bring_over(&mut self, events: Vec<Event>, pair: &LivePair) -> Result<(), LiveFailure> {
         let began = Instant::now();
         let told = events.len();
         let paths = changes::paths_of(events, pair, &self.places.from)?;
@@ -273,7 +273,7 @@ impl<'a> Copy<'a> {
         Ok(())
     }
 
-    fn note_whole(&mut self, pair: &Pair) {
+    fn note_whole(&mut self, pair: &LivePair) {
         let way = if pair.has_watch { "its watches" } else { "comparing, as it has no persistent watches" };
         let (kept, from) = (self.met.kept, self.places.from.clone());
         self.is_whole = true;
@@ -340,7 +340,7 @@ impl<'a> Copy<'a> {
     }
 }
 
-fn default_interval(pair: &Pair) -> Duration {
+fn default_interval(pair: &LivePair) -> Duration {
     if pair.has_watch { WALK_WITH_WATCH } else { WALK_WITHOUT_WATCH }
 }
 

@@ -14,9 +14,9 @@ use paddock_tree::Tree;
 
 use crate::config::{EngineName, EtcdDraft, parse_endpoints};
 use crate::etcd_access::EtcdAccessArgs;
-use crate::moving::{self, Failure, ProgressLine};
+use crate::moving::{self, MovingFailure, ProgressLine};
 use failure::ZetcdFailure;
-use source::Source;
+use source::ZetcdSource;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -78,13 +78,13 @@ impl Args {
     }
 }
 
-pub(super) fn run(args: &Args) -> Result<(), Failure> {
+pub(super) fn run(args: &Args) -> Result<(), MovingFailure> {
     let disk: Arc<dyn Disk> = Arc::new(OsDisk);
     let settings = args.settings()?;
     if let Some(to) = &args.to {
         paddock_member::check_free(disk.as_ref(), to)?;
     }
-    let mut source = Source::connect(&settings)?;
+    let mut source = ZetcdSource::connect(&settings)?;
     if args.to_prefix.is_some() {
         source.check_free(&settings.prefix)?;
     }
@@ -105,7 +105,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
 }
 
 /// Writes the tree below the prefix. Sessions come first: each lasts as long as the lease that it had already.
-fn fill(source: &Source, settings: &EtcdSettings, tree: &Tree) -> Result<(), ZetcdFailure> {
+fn fill(source: &ZetcdSource, settings: &EtcdSettings, tree: &Tree) -> Result<(), ZetcdFailure> {
     let keys = Keys::new(&settings.prefix);
     let is_new =
         |is_done| if is_done { Ok(()) } else { Err(ZetcdFailure::NotEmpty(settings.prefix.clone())) };

@@ -23,10 +23,10 @@ const THREAD: &str = "log";
 
 /// Lines that wait, and the thread that writes them.
 #[derive(Clone, Debug)]
-pub(super) struct LineQueue(Arc<Shared>);
+pub(super) struct LineQueue(Arc<QueueShared>);
 
 #[derive(Debug)]
-struct Shared {
+struct QueueShared {
     lines: Mutex<Lines>,
     /// There is something to write.
     more: Condvar,
@@ -64,7 +64,7 @@ impl LineQueue {
         tell: impl Fn(u64) + Send + 'static,
     ) -> io::Result<LineQueue> {
         let (lines, more, done) = Default::default();
-        let shared = Arc::new(Shared { lines, more, done, count });
+        let shared = Arc::new(QueueShared { lines, more, done, count });
         let queue = LineQueue(shared.clone());
         thread::Builder::new().name(THREAD.to_owned()).spawn(move || shared.write_all(out, tell))?;
         Ok(queue)
@@ -126,7 +126,7 @@ impl Lines {
     }
 }
 
-impl Shared {
+impl QueueShared {
     fn lock(&self) -> MutexGuard<'_, Lines> {
         self.lines.lock().unwrap_or_else(PoisonError::into_inner)
     }

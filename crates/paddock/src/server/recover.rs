@@ -12,7 +12,7 @@ use paddock_server::{Config, EnsembleMember};
 const PATIENCE: Duration = Duration::from_secs(2);
 
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum Refusal {
+pub(crate) enum RecoverRefusal {
     #[error("--recover: the configuration names no ensemble, so no quorum can be lost; start without it")]
     Alone,
     #[error("--recover: {} holds no data of a member; name the directory of the survivor", .0.display())]
@@ -32,21 +32,21 @@ pub(crate) enum Refusal {
 }
 
 /// Refuses unless this member may begin an ensemble of its own.
-pub(super) fn check(config: &Config, is_confirmed: bool) -> Result<(), Refusal> {
-    let ensemble = config.ensemble.as_ref().ok_or(Refusal::Alone)?;
+pub(super) fn check(config: &Config, is_confirmed: bool) -> Result<(), RecoverRefusal> {
+    let ensemble = config.ensemble.as_ref().ok_or(RecoverRefusal::Alone)?;
     if !config.data_dir.join("identity").exists() {
-        return Err(Refusal::NoData(config.data_dir.clone()));
+        return Err(RecoverRefusal::NoData(config.data_dir.clone()));
     }
     let others = || ensemble.members.iter().filter(|member| member.id != config.member);
     for other in others() {
         if let Some(address) = answers(other) {
-            return Err(Refusal::Answers { id: other.id, address });
+            return Err(RecoverRefusal::Answers { id: other.id, address });
         }
     }
     if !is_confirmed {
         let others = others().map(|member| member.id).collect();
         let (member, data_dir) = (config.member, config.data_dir.clone());
-        return Err(Refusal::Unconfirmed { member, others, data_dir });
+        return Err(RecoverRefusal::Unconfirmed { member, others, data_dir });
     }
     Ok(())
 }

@@ -11,7 +11,7 @@ use paddock_server::{Config, Held, Mirror, MirrorMode, Server, SourceLink, Sourc
 use paddock_tree::AppliedTransaction;
 
 use super::link::SharedWriter;
-use crate::moving::Failure;
+use crate::moving::MovingFailure;
 use crate::server;
 
 /// Bytes of a request that a leader takes unless its settings say otherwise (`jute.maxbuffer`): it hangs up at a longer one.
@@ -53,7 +53,7 @@ impl CopyServer {
     }
 
     /// Begins to serve, unless it serves already; returns the address if it has begun.
-    pub(super) fn begin(&mut self, copy: &WorkingCopy) -> Result<Option<SocketAddr>, Failure> {
+    pub(super) fn begin(&mut self, copy: &WorkingCopy) -> Result<Option<SocketAddr>, MovingFailure> {
         if self.running.is_some() {
             return Ok(None);
         }
@@ -121,7 +121,7 @@ impl CopyServer {
     }
 
     /// A member goes on in its place, from the data directory that has been made. Clients stay connected.
-    pub(super) fn take_over(self) -> Result<Option<Server>, Failure> {
+    pub(super) fn take_over(self) -> Result<Option<Server>, MovingFailure> {
         let Some((server, _)) = self.running else { return Ok(None) };
         let server = server.take_over().map_err(server::Failure::from)?;
         server.reload(&self.wanted).map_err(server::Failure::from)?;
@@ -129,7 +129,7 @@ impl CopyServer {
     }
 
     /// Closes all connections and lets the address go.
-    pub(super) fn end(self) -> Result<(), Failure> {
+    pub(super) fn end(self) -> Result<(), MovingFailure> {
         let ended = self.running.map_or(Ok(()), |(server, _)| server.shutdown());
         Ok(ended.map_err(server::Failure::from)?)
     }

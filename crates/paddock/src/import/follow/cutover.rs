@@ -14,7 +14,7 @@ use paddock_storage::Disk;
 
 use super::source::{Running, SourceEnsemble};
 use crate::logs;
-use crate::moving::{self, Failure};
+use crate::moving::{self, MovingFailure};
 use crate::server;
 
 pub(super) struct Cutover {
@@ -86,7 +86,7 @@ impl Cutover {
 }
 
 /// Prepares the data directory within the working copy, while no client waits for it. What an earlier process has left there goes.
-pub(super) fn prepare(working_copy: &Path, disk: &Arc<dyn Disk>) -> Result<DirectoryInMaking, Failure> {
+pub(super) fn prepare(working_copy: &Path, disk: &Arc<dyn Disk>) -> Result<DirectoryInMaking, MovingFailure> {
     let unfinished = working_copy.join(PREPARED);
     if unfinished.exists() {
         let failed = |source| server::Failure::Remove { path: unfinished.clone(), source };
@@ -103,7 +103,7 @@ pub(super) fn take_over(
     member: u8,
     ignore_digest: bool,
     disk: &Arc<dyn Disk>,
-) -> Result<(), Failure> {
+) -> Result<(), MovingFailure> {
     let last = copy.zxid();
     let options = LoadOptions { drop_ephemerals: false, ignore_digest, member };
     let mut loaded = copy.finish(options)?;

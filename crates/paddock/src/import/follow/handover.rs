@@ -21,12 +21,12 @@ const NAMES_MAX: usize = 5;
 pub(super) struct Handover {
     trigger: Trigger,
     is_told: bool,
-    step: Step,
+    step: HandoverStep,
     /// Sessions that were elsewhere at the last look.
     elsewhere: Option<usize>,
 }
 
-enum Step {
+enum HandoverStep {
     Waiting,
     /// Nothing is held back before this time.
     Due(Instant),
@@ -44,38 +44,38 @@ pub(super) enum Look {
 
 impl Handover {
     pub(super) fn new(trigger: Trigger) -> Handover {
-        Handover { trigger, is_told: false, step: Step::Waiting, elsewhere: None }
+        Handover { trigger, is_told: false, step: HandoverStep::Waiting, elsewhere: None }
     }
 
     /// Looks for what is to be done now. To be called often.
     pub(super) fn look(&mut self, server: &CopyServer) -> Look {
         match &self.step {
-            Step::Waiting if self.trigger.is_pulled() => {
-                self.step = Step::Due(Instant::now());
+            HandoverStep::Waiting if self.trigger.is_pulled() => {
+                self.step = HandoverStep::Due(Instant::now());
                 let first = !std::mem::replace(&mut self.is_told, true);
                 if first { Look::Tell("cut-over ordered".to_owned()) } else { Look::Nothing }
             }
-            Step::Due(time) if *time <= Instant::now() && server.is_linked() => {
+            HandoverStep::Due(time) if *time <= Instant::now() && server.is_linked() => {
                 if let Some(held) = server.hold() {
-                    self.step = Step::Holding(held, Instant::now());
+                    self.step = HandoverStep::Holding(held, Instant::now());
                 }
                 Look::Nothing
             }
-            Step::Holding(held, since) => {
+            HandoverStep::Holding(held, since) => {
                 let (held, since) = (held.try_recv(), *since);
                 self.judge(held, since, server)
             }
-            Step::Waiting | Step::Due(_) => Look::Nothing,
+            HandoverStep::Waiting | HandoverStep::Due(_) => Look::Nothing,
         }
     }
 
     /// True while clients wait.
     pub(super) fn is_holding(&self) -> bool {
-        matches!(self.step, Step::Holding(..))
+        matches!(self.step, HandoverStep::Holding(..))
     }
 
     fn judge(&mut self, held: Result<Held, TryRecvError>, since: Instant, server: &CopyServer) -> Look {
-        let later = Step::Due(Instant::now() + LOOK_AGAIN);
+        let later = HandoverStep::Due(Instant::now() + LOOK_AGAIN);
         match held {
             Ok(Held { elsewhere }) if elsewhere.is_empty() => return Look::Ready(since.elapsed()),
             Ok(Held { elsewhere }) => {

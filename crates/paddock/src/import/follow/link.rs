@@ -73,16 +73,16 @@ impl<R> Write for Duplex<R> {
     }
 }
 
-pub(super) struct Link {
+pub(super) struct FollowedLink {
     pub(super) notices: Receiver<Notice>,
     /// Sessions of which the leader is told.
     pub(super) touched: TouchedSessions,
     socket: Option<TcpStream>,
 }
 
-impl Link {
+impl FollowedLink {
     /// Greets the leader at the other end, as one that has everything up to `last`.
-    pub(super) fn begin(dialed: Dialed, epoch: i64, last: Zxid) -> Link {
+    pub(super) fn begin(dialed: Dialed, epoch: i64, last: Zxid) -> FollowedLink {
         let (sender, notices) = channel();
         let kept = dialed.socket.try_clone().ok();
         let touched = TouchedSessions::default();
@@ -92,11 +92,11 @@ impl Link {
             // The receiver may be gone by then.
             let _ = sender.send(Notice::Ended(error));
         });
-        Link { notices, touched, socket: kept }
+        FollowedLink { notices, touched, socket: kept }
     }
 }
 
-impl Drop for Link {
+impl Drop for FollowedLink {
     /// The thread ends with its connection.
     fn drop(&mut self) {
         if let Some(socket) = &self.socket {

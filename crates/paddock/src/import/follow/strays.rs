@@ -5,11 +5,11 @@ use std::thread;
 use paddock_files::{Event, needs_no_client};
 use paddock_proto::Zxid;
 
-use super::link::{Link, Notice};
+use super::link::{FollowedLink, Notice};
 use crate::logs;
 
 /// Watches the source until it ends. Sessions that end there are expected: their clients are elsewhere.
-pub(super) fn watch(link: Link, last: Zxid) {
+pub(super) fn watch(link: FollowedLink, last: Zxid) {
     thread::spawn(move || {
         let mut writes = 0u64;
         while let Ok(notice) = link.notices.recv() {

@@ -4,7 +4,7 @@ use paddock_client::{Acl, Client, Data, Error, ErrorCode, Event, Pending, Stat};
 
 use super::failure::LiveFailure;
 use super::kept::{Kind, Unequal, kind_of};
-use super::pair::{Pair, Places};
+use super::pair::{LivePair, Places};
 use super::pass::{self, Repairs};
 use super::writes::Writes;
 use crate::diff::seen::{Seen, walk_order};
@@ -13,7 +13,7 @@ use crate::diff::seen::{Seen, walk_order};
 const AT_ONCE: usize = 256;
 
 /// Paths of events, each once, a parent before its children.
-pub(super) fn paths_of(events: Vec<Event>, pair: &Pair, from: &str) -> Result<Vec<String>, LiveFailure> {
+pub(super) fn paths_of(events: Vec<Event>, pair: &LivePair, from: &str) -> Result<Vec<String>, LiveFailure> {
     let mut paths = Vec::new();
     for event in events {
         match event {
@@ -31,7 +31,11 @@ pub(super) fn paths_of(events: Vec<Event>, pair: &Pair, from: &str) -> Result<Ve
 }
 
 /// Makes the znodes at these paths equal to those of the source.
-pub(super) async fn apply(paths: &[String], pair: &Pair, places: &Places) -> Result<Repairs, LiveFailure> {
+pub(super) async fn apply(
+    paths: &[String],
+    pair: &LivePair,
+    places: &Places,
+) -> Result<Repairs, LiveFailure> {
     let mut repairs = Repairs::default();
     for paths in paths.chunks(AT_ONCE) {
         repairs += apply_some(paths, pair, places).await?;
@@ -39,9 +43,9 @@ pub(super) async fn apply(paths: &[String], pair: &Pair, places: &Places) -> Res
     Ok(repairs)
 }
 
-async fn apply_some(paths: &[String], pair: &Pair, places: &Places) -> Result<Repairs, LiveFailure> {
-    let ask = |path: &String| (Question::ask(&pair.source, path), Question::ask(&pair.target, path));
-    let questions: Vec<(Question, Question)> = paths.iter().map(ask).collect();
+async fn apply_some(paths: &[String], pair: &LivePair, places: &Places) -> Result<Repairs, LiveFailure> {
+    let ask = |path: &String| (AskedChange::ask(&pair.source, path), AskedChange::ask(&pair.target, path));
+    let questions: Vec<(AskedChange, AskedChange)> = paths.iter().map(ask).collect();
     let mut writes = Writes::new(&pair.target, &places.to);
     let mut repairs = Repairs::default();
     let mut gone = Vec::new();
@@ -71,14 +75,14 @@ async fn apply_some(paths: &[String], pair: &Pair, places: &Places) -> Result<Re
 }
 
 /// Requests for one znode.
-struct Question {
+struct AskedChange {
     data: Pending<Data>,
     acl: Pending<(Vec<Acl>, Stat)>,
 }
 
-impl Question {
-    fn ask(client: &Client, path: &str) -> Question {
-        Question { data: client.get_data(path), acl: client.get_acl(path) }
+impl AskedChange {
+    fn ask(client: &Client, path: &str) -> AskedChange {
+        AskedChange { data: client.get_data(path), acl: client.get_acl(path) }
     }
 
     /// The znode, unless there is none or it is an ephemeral.

@@ -3,8 +3,8 @@
 use paddock_client::Error;
 
 use crate::access::AccessError;
-use crate::diff::failure::Failure as WalkFailure;
-use crate::moving::Failure;
+use crate::diff::failure::DiffFailure as WalkFailure;
+use crate::moving::MovingFailure;
 
 /// Reason for which a live copy ended without two equal trees.
 #[derive(Debug, thiserror::Error)]
@@ -81,8 +81,8 @@ impl From<WalkFailure> for LiveFailure {
     }
 }
 
-impl From<LiveFailure> for Failure {
-    fn from(failure: LiveFailure) -> Failure {
-        Failure::OfCommand(Box::new(failure))
+impl From<LiveFailure> for MovingFailure {
+    fn from(failure: LiveFailure) -> MovingFailure {
+        MovingFailure::OfCommand(Box::new(failure))
     }
 }

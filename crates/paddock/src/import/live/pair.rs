@@ -28,7 +28,7 @@ pub(super) struct Places {
     pub(super) exclude: Vec<String>,
 }
 
-pub(super) struct Pair {
+pub(super) struct LivePair {
     pub(super) source: Client,
     pub(super) target: Client,
     pub(super) events: UnboundedReceiver<Event>,
@@ -38,9 +38,9 @@ pub(super) struct Pair {
     pub(super) exclude: Vec<String>,
 }
 
-impl Pair {
+impl LivePair {
     /// Opens both sessions, with a watch on all of the source if it knows such a thing.
-    pub(super) async fn connect(places: &Places) -> Result<Pair, LiveFailure> {
+    pub(super) async fn connect(places: &Places) -> Result<LivePair, LiveFailure> {
         let target = connect(&places.to, &places.to_access, options()).await?;
         let (source, events, has_watch) = connect_source(places).await?;
         let mut exclude = places.exclude.clone();
@@ -51,7 +51,7 @@ impl Pair {
             Err(Error::Refused { .. }) => {}
             Err(error) => return Err(LiveFailure::client(&places.from, error)),
         }
-        Ok(Pair { source, target, events, has_watch, exclude })
+        Ok(LivePair { source, target, events, has_watch, exclude })
     }
 
     /// Refuses a target that holds something already.
@@ -80,11 +80,11 @@ fn options() -> ClientOptions {
     ClientOptions { session_timeout: SESSION_TIMEOUT, ..ClientOptions::default() }
 }
 
-type Source = (Client, UnboundedReceiver<Event>, bool);
+type EventSource = (Client, UnboundedReceiver<Event>, bool);
 
 /// A server that does not know persistent watches refuses one, or closes the connection; it is asked twice, for a connection may also
 /// break by itself.
-async fn connect_source(places: &Places) -> Result<Source, LiveFailure> {
+async fn connect_source(places: &Places) -> Result<EventSource, LiveFailure> {
     for is_last in [false, true] {
         let (client, events) = listen(places).await?;
         match client.add_watch("/", AddWatchMode::PersistentRecursive).await {

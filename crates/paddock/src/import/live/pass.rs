@@ -5,7 +5,7 @@ use std::ops::AddAssign;
 
 use super::failure::LiveFailure;
 use super::kept::{Kind, Unequal, has_hidden_acl, kind_of};
-use super::pair::{Pair, Places};
+use super::pair::{LivePair, Places};
 use super::writes::Writes;
 use crate::diff::seen::{Seen, order_of};
 use crate::diff::server::ServerWalk;
@@ -49,7 +49,7 @@ pub(super) struct Met {
 }
 
 /// A step of both walks: the znode that comes first, or both if they have the same path.
-enum Step {
+enum WalkStep {
     Source(Seen),
     Target(Seen),
     Both(Seen, Seen),
@@ -65,7 +65,7 @@ struct Walks<'a> {
 }
 
 impl<'a> Walks<'a> {
-    async fn begin(pair: &'a Pair, places: &'a Places) -> Result<Walks<'a>, LiveFailure> {
+    async fn begin(pair: &'a LivePair, places: &'a Places) -> Result<Walks<'a>, LiveFailure> {
         let mut source = ServerWalk::over(pair.source.clone(), &places.from, &pair.exclude).await?;
         let mut target = ServerWalk::over(pair.target.clone(), &places.to, &pair.exclude).await?;
         let mut met = Met::default();
@@ -74,15 +74,15 @@ impl<'a> Walks<'a> {
         Ok(Walks { source, target, next_source, next_target, met })
     }
 
-    async fn next(&mut self) -> Result<Option<Step>, LiveFailure> {
+    async fn next(&mut self) -> Result<Option<WalkStep>, LiveFailure> {
         let order = order_of(self.next_source.as_ref(), self.next_target.as_ref());
         let source = if order.is_le() { self.advance_source().await? } else { None };
         let target = if order.is_ge() { self.advance_target().await? } else { None };
         Ok(match (source, target) {
             (None, None) => None,
-            (Some(source), None) => Some(Step::Source(source)),
-            (None, Some(target)) => Some(Step::Target(target)),
-            (Some(source), Some(target)) => Some(Step::Both(source, target)),
+            (Some(source), None) => Some(WalkStep::Source(source)),
+            (None, Some(target)) => Some(WalkStep::Target(target)),
+            (Some(source), Some(target)) => Some(WalkStep::Both(source, target)),
         })
     }
 
@@ -121,7 +121,7 @@ async fn next_kept(walk: &mut ServerWalk<'_>, met: &mut Met) -> Result<Option<Se
 }
 
 pub(super) async fn repair(
-    pair: &Pair,
+    pair: &LivePair,
     places: &Places,
     line: &mut ProgressLine,
 ) -> Result<(Repairs, Met), LiveFailure> {
@@ -132,12 +132,12 @@ pub(super) async fn repair(
     let mut behind = Vec::new();
     while let Some(step) = walks.next().await? {
         match step {
-            Step::Source(znode) => {
+            WalkStep::Source(znode) => {
                 create(&znode, places, &mut writes).await?;
                 repairs.created += 1;
             }
-            Step::Target(znode) => gone.push(znode.path),
-            Step::Both(source, target) => {
+            WalkStep::Target(znode) => gone.push(znode.path),
+            WalkStep::Both(source, target) => {
                 let unequal = Unequal::between(&source, &target);
                 repairs.changed += u64::from(change(&source, unequal, places, &mut writes).await?);
                 if unequal.behind > 0 {
@@ -211,7 +211,7 @@ async fn raise(
 
 /// Prints the differences, as many as `limit`; returns the number of all.
 pub(super) async fn compare(
-    pair: &Pair,
+    pair: &LivePair,
     places: &Places,
     limit: u64,
     out: &mut dyn Write,
@@ -229,11 +229,11 @@ pub(super) async fn compare(
     Ok(differences)
 }
 
-fn difference(step: &Step) -> Option<String> {
+fn difference(step: &WalkStep) -> Option<String> {
     match step {
-        Step::Source(znode) => Some(format!("only in the source  {}", znode.path)),
-        Step::Target(znode) => Some(format!("only in the target  {}", znode.path)),
-        Step::Both(source, target) => {
+        WalkStep::Source(znode) => Some(format!("only in the source  {}", znode.path)),
+        WalkStep::Target(znode) => Some(format!("only in the target  {}", znode.path)),
+        WalkStep::Both(source, target) => {
             let unequal = Unequal::between(source, target);
             (!unequal.is_none()).then(|| format!("different  {}: {}", source.path, unequal.names()))
         }

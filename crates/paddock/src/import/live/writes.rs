@@ -19,17 +19,17 @@ const RAISING: &str = "paddock-import-counter";
 pub(super) struct Writes<'a> {
     target: &'a Client,
     server: &'a str,
-    waiting: VecDeque<Waiting>,
+    waiting: VecDeque<PendingWrite>,
     /// Writes that did not fit what the target holds: the tree has changed meanwhile, or a session has an ephemeral there.
     missed: u64,
 }
 
-struct Waiting {
+struct PendingWrite {
     path: String,
-    answer: Answer,
+    answer: WriteAnswer,
 }
 
-enum Answer {
+enum WriteAnswer {
     One(Pending<Reply>),
     Raised(Pending<Vec<paddock_client::WriteReply<'static>>>),
 }
@@ -74,7 +74,7 @@ impl<'a> Writes<'a> {
             let step =
                 |multi: Multi, _| multi.create(&child, b"", CreateMode::Persistent).delete(&child, None);
             let multi = (0..count).fold(Multi::new(), step);
-            let answer = Answer::Raised(self.target.multi(&multi));
+            let answer = WriteAnswer::Raised(self.target.multi(&multi));
             self.push(path, answer).await?;
             by -= count;
         }
@@ -95,12 +95,12 @@ impl<'a> Writes<'a> {
         op: OpCode,
         body: impl FnOnce(&mut Vec<u8>),
     ) -> Result<(), LiveFailure> {
-        let answer = Answer::One(self.target.send(op, body));
+        let answer = WriteAnswer::One(self.target.send(op, body));
         self.push(path, answer).await
     }
 
-    async fn push(&mut self, path: &str, answer: Answer) -> Result<(), LiveFailure> {
-        self.waiting.push_back(Waiting { path: path.to_owned(), answer });
+    async fn push(&mut self, path: &str, answer: WriteAnswer) -> Result<(), LiveFailure> {
+        self.waiting.push_back(PendingWrite { path: path.to_owned(), answer });
         if self.waiting.len() > ON_THEIR_WAY {
             self.settle_first().await?;
         }
@@ -108,10 +108,10 @@ impl<'a> Writes<'a> {
     }
 
     async fn settle_first(&mut self) -> Result<(), LiveFailure> {
-        let Some(Waiting { path, answer }) = self.waiting.pop_front() else { return Ok(()) };
+        let Some(PendingWrite { path, answer }) = self.waiting.pop_front() else { return Ok(()) };
         let answer = match answer {
-            Answer::One(pending) => pending.await.map(drop),
-            Answer::Raised(pending) => pending.await.map(drop),
+            WriteAnswer::One(pending) => pending.await.map(drop),
+            WriteAnswer::Raised(pending) => pending.await.map(drop),
         };
         let Err(error) = answer else { return Ok(()) };
         let server = self.server.to_owned();

@@ -2,7 +2,7 @@
 
 use paddock_etcd::{CallError, ZetcdError};
 
-use crate::moving::Failure;
+use crate::moving::MovingFailure;
 
 /// Reason for which nothing was imported from a zetcd, or not all of it.
 #[derive(Debug, thiserror::Error)]
@@ -24,8 +24,8 @@ pub(crate) enum ZetcdFailure {
     NotEmpty(String),
 }
 
-impl From<ZetcdFailure> for Failure {
-    fn from(failure: ZetcdFailure) -> Failure {
-        Failure::OfCommand(Box::new(failure))
+impl From<ZetcdFailure> for MovingFailure {
+    fn from(failure: ZetcdFailure) -> MovingFailure {
+        MovingFailure::OfCommand(Box::new(failure))
     }
 }

@@ -9,16 +9,16 @@ use crate::moving::ProgressLine;
 /// Attempts to read a page that does not come in time, each with half as many keys as the one before.
 const ATTEMPTS: usize = 5;
 
-pub(super) struct Source {
+pub(super) struct ZetcdSource {
     client: EtcdClient,
     /// Revision of the read; 0 before the first page.
     revision: i64,
 }
 
-impl Source {
-    pub(super) fn connect(settings: &EtcdSettings) -> Result<Source, ZetcdFailure> {
+impl ZetcdSource {
+    pub(super) fn connect(settings: &EtcdSettings) -> Result<ZetcdSource, ZetcdFailure> {
         let client = EtcdClient::connect(settings).map_err(during("connect to etcd"))?;
-        Ok(Source { client, revision: 0 })
+        Ok(ZetcdSource { client, revision: 0 })
     }
 
     /// The revision that was read.
