@@ -78,7 +78,7 @@ pub(crate) enum MembershipAction {
     /// Propose a step; an empty one ends a joint membership.
     Propose(MembershipStep),
     HandOver {
-        heir: u64,
+        transferee: u64,
     },
     StepDown,
     /// Announce that the change is in force, or has failed.
@@ -238,11 +238,12 @@ impl Target {
         }
         let mut goal = self.voters.clone();
         if !goal.contains(&view.own) {
-            let heirs = goal.iter().copied().filter(|id| voters.contains(id));
-            if let Some(heir) = heirs.max_by_key(|id| view.followers.get(id).map(|follower| follower.matched))
+            let candidates = goal.iter().copied().filter(|id| voters.contains(id));
+            if let Some(transferee) =
+                candidates.max_by_key(|id| view.followers.get(id).map(|follower| follower.matched))
             {
-                tracing::info!(to = heir, "this leader is to leave: handing the lead over");
-                return actions.push(MembershipAction::HandOver { heir });
+                tracing::info!(to = transferee, "this leader is to leave: handing the lead over");
+                return actions.push(MembershipAction::HandOver { transferee });
             }
             // No member that stays can lead yet.
             goal.push(view.own);
@@ -346,7 +347,7 @@ mod tests {
         let membership = Membership::new(vec![1, 2, 3], vec![]);
         let less = Follower { matched: 99, ..FOLLOWER };
         let actions = change.tick(&view(&membership, &[(2, less), (3, FOLLOWER)]));
-        assert_eq!(actions, [MembershipAction::HandOver { heir: 3 }]);
+        assert_eq!(actions, [MembershipAction::HandOver { transferee: 3 }]);
     }
 
     #[test]

@@ -361,9 +361,9 @@ impl Replica {
 
     /// Hands the lead over, if this member has it and there is a member to take it.
     fn step_down(&mut self) {
-        if let Some(heir) = self.consensus.heir().filter(|_| self.consensus.is_leader()) {
-            tracing::info!(to = heir, "handing the lead over");
-            self.hand_over(heir);
+        if let Some(transferee) = self.consensus.transferee().filter(|_| self.consensus.is_leader()) {
+            tracing::info!(to = transferee, "handing the lead over");
+            self.hand_over(transferee);
         }
     }
 
@@ -387,11 +387,11 @@ impl Replica {
     }
 
     /// Asks another voter to lead. It may do so any time later, and no member waits for a lease to be over then.
-    fn hand_over(&mut self, heir: u64) {
+    fn hand_over(&mut self, transferee: u64) {
         if let Some(leading) = &mut self.leading {
             leading.lease.hand_over();
         }
-        self.consensus.transfer(heir);
+        self.consensus.transfer(transferee);
     }
 
     /// Announces a command of this leader; one that does not lead announces nothing.
@@ -490,7 +490,7 @@ impl Replica {
         for action in self.membership.tick(&view) {
             match action {
                 MembershipAction::Propose(step) => self.consensus.change(&step),
-                MembershipAction::HandOver { heir } => self.hand_over(heir),
+                MembershipAction::HandOver { transferee } => self.hand_over(transferee),
                 MembershipAction::StepDown => self.step_down(),
                 MembershipAction::Settle(error) => {
                     let body = error.map_or(0, |error| error.code()).to_be_bytes();

@@ -59,9 +59,9 @@ enum ClientPhase {
     Serving,
 }
 
-/// Mood of the clients: how busy they are to be.
+/// Load of the clients: how busy they are to be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Mood {
+pub(crate) enum ClientLoad {
     Busy,
     /// They keep their sessions and wait for what they have asked for.
     Quiet,
@@ -219,7 +219,13 @@ impl SimClient {
     }
 
     /// Acts. There are `machines` machines.
-    pub(crate) fn act(&mut self, now: Time, machines: u8, mood: Mood, checks: &mut Checks) -> Vec<Deed> {
+    pub(crate) fn act(
+        &mut self,
+        now: Time,
+        machines: u8,
+        client_load: ClientLoad,
+        checks: &mut Checks,
+    ) -> Vec<Deed> {
         if self.is_gone {
             return Vec::new();
         }
@@ -231,7 +237,7 @@ impl SimClient {
             ClientPhase::Greeting | ClientPhase::Identifying => Vec::new(),
             // Meanwhile it has found a member that writes, or thinks so.
             ClientPhase::Serving if self.only_reads && self.chance.one_in(read_only_acts) => self.leave(),
-            ClientPhase::Serving if mood == Mood::Busy => self.be_busy(now, checks),
+            ClientPhase::Serving if client_load == ClientLoad::Busy => self.be_busy(now, checks),
             ClientPhase::Serving => self.ping_if_due(now),
         }
     }

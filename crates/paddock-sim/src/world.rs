@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use paddock_state::ConnId;
 
 use crate::checks::{Checked, Checks, Violation, ensure};
-use crate::client::{Mood, SimClient};
+use crate::client::{ClientLoad, SimClient};
 use crate::machine::Machine;
 use crate::machine::twin::Twin;
 use crate::network::Network;
@@ -126,7 +126,7 @@ pub(crate) struct World {
     /// A second process with the number of a member.
     twin: Option<Twin>,
     stage: HealingStage,
-    mood: Mood,
+    client_load: ClientLoad,
     struck: u64,
     /// For how long.
     deaf_once_handed_over: Option<SimDuration>,
@@ -157,7 +157,7 @@ impl World {
             checks: Checks::new(plan.settings.linearizable_reads, plan.settings.limits.watches_per_turn),
             twin: None,
             stage: HealingStage::Faults,
-            mood: Mood::Busy,
+            client_load: ClientLoad::Busy,
             struck: 0,
             deaf_once_handed_over: None,
             old_disks_judged_at: Time(0),

@@ -18,7 +18,7 @@ use rustix::time::{ClockId, clock_gettime};
 
 use super::handshake::SessionRequest;
 use super::pacer::Pacer;
-use super::session::{Broken, DriverSession, Mood, Round};
+use super::session::{Broken, DriverSession, Round, SessionReadiness};
 use super::timer::Timer;
 use crate::access::Access;
 use crate::measure::Slice;
@@ -458,7 +458,7 @@ impl Reactor {
     fn ask_onlookers(&mut self) {
         let count = if self.share.has_onlookers { self.sessions.len() } else { 0 };
         for number in 0..count {
-            if self.sessions[number].mood() == Mood::Watching {
+            if self.sessions[number].readiness() == SessionReadiness::Watching {
                 self.push_on(number);
             }
         }
@@ -498,8 +498,8 @@ impl Reactor {
                 return self.give_up_answers();
             }
         }
-        let is_over =
-            self.round.budget == 0 || self.sessions.iter().all(|session| session.mood() == Mood::Done);
+        let is_over = self.round.budget == 0
+            || self.sessions.iter().all(|session| session.readiness() == SessionReadiness::Done);
         if self.round.in_flight > 0 || !is_over {
             return;
         }

@@ -76,9 +76,9 @@ enum SessionLink {
     },
 }
 
-/// The last word of the lane.
+/// Time at which the lane is to be asked for its next request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Mood {
+pub(crate) enum SessionReadiness {
     Ready,
     /// Ask again when something has come for it.
     Waiting,
@@ -105,7 +105,7 @@ pub(crate) struct DriverSession {
     /// The login that is under way.
     login: Option<LoginSteps>,
     lane: Box<dyn Lane>,
-    mood: Mood,
+    readiness: SessionReadiness,
     /// The appointment that `new_appointment` has told.
     told: Option<Instant>,
     in_flight: VecDeque<Flight>,
@@ -132,7 +132,7 @@ impl DriverSession {
             access,
             login: None,
             lane,
-            mood: Mood::Done,
+            readiness: SessionReadiness::Done,
             told: None,
             in_flight: VecDeque::new(),
             outgoing: Vec::new(),
@@ -158,19 +158,19 @@ impl DriverSession {
         self.link == SessionLink::Down
     }
 
-    pub(crate) fn mood(&self) -> Mood {
-        self.mood
+    pub(crate) fn readiness(&self) -> SessionReadiness {
+        self.readiness
     }
 
     /// The time for which the lane has put off its next request, told once.
     pub(crate) fn new_appointment(&mut self) -> Option<Instant> {
-        let Mood::Until(time) = self.mood else { return None };
+        let SessionReadiness::Until(time) = self.readiness else { return None };
         (self.told != Some(time)).then(|| *self.told.insert(time))
     }
 
     pub(crate) fn begin(&mut self, phase: usize) {
         self.lane.begin(phase);
-        self.mood = Mood::Ready;
+        self.readiness = SessionReadiness::Ready;
     }
 
     /// Starts to connect, with the session it had if it had one.
@@ -202,8 +202,8 @@ impl DriverSession {
         if matches!(why, Broken::Expired) {
             self.renew();
         }
-        if self.mood != Mood::Done {
-            self.mood = Mood::Ready;
+        if self.readiness != SessionReadiness::Done {
+            self.readiness = SessionReadiness::Ready;
         }
     }
 
@@ -250,13 +250,13 @@ impl DriverSession {
 
     /// Asks the lane for a request that should have been sent at `since`; false if there is none now.
     pub(crate) fn ask(&mut self, since: Instant, round: &mut Round) -> bool {
-        if self.link != SessionLink::Up || round.budget == 0 || self.mood == Mood::Done {
+        if self.link != SessionLink::Up || round.budget == 0 || self.readiness == SessionReadiness::Done {
             return false;
         }
-        let since = match self.mood {
-            Mood::Waiting => return false,
-            Mood::Until(time) if time > round.now => return false,
-            Mood::Until(time) => time,
+        let since = match self.readiness {
+            SessionReadiness::Waiting => return false,
+            SessionReadiness::Until(time) if time > round.now => return false,
+            SessionReadiness::Until(time) => time,
             _ => since,
         };
         let xid = Xid(if self.last_xid == i32::MAX { 1 } else { self.last_xid + 1 });
@@ -265,27 +265,27 @@ impl DriverSession {
         let next = self.lane.next(&mut request);
         let op = request.op;
         form::dress(self.asked.extensions, &mut self.outgoing, start);
-        self.mood = match next {
+        self.readiness = match next {
             NextRequest::Send(operation) => {
                 let op = op.expect("a lane that says Send has written a request");
                 self.launch(Flight { operation, op, xid, since }, round);
-                Mood::Ready
+                SessionReadiness::Ready
             }
             NextRequest::Renew { close, connect } => {
                 self.write_request(xid, OpCode::CloseSession);
                 self.launch(Flight { operation: close, op: OpCode::CloseSession, xid, since }, round);
                 self.link = SessionLink::Closing { connect };
-                Mood::Ready
+                SessionReadiness::Ready
             }
-            NextRequest::At(time) => Mood::Until(round.start + time),
-            NextRequest::Wait => Mood::Waiting,
-            NextRequest::WaitForOthers => Mood::Watching,
-            NextRequest::Done => Mood::Done,
+            NextRequest::At(time) => SessionReadiness::Until(round.start + time),
+            NextRequest::Wait => SessionReadiness::Waiting,
+            NextRequest::WaitForOthers => SessionReadiness::Watching,
+            NextRequest::Done => SessionReadiness::Done,
         };
-        match self.mood {
+        match self.readiness {
             // Its time may have come already.
-            Mood::Until(time) => time <= round.now && self.ask(time, round),
-            mood => mood == Mood::Ready,
+            SessionReadiness::Until(time) => time <= round.now && self.ask(time, round),
+            readiness => readiness == SessionReadiness::Ready,
         }
     }
 
@@ -512,8 +512,8 @@ impl DriverSession {
             round.in_flight -= 1;
             self.answer(&flight, error, reader.rest(), round);
         }
-        if self.mood == Mood::Waiting {
-            self.mood = Mood::Ready;
+        if self.readiness == SessionReadiness::Waiting {
+            self.readiness = SessionReadiness::Ready;
         }
         Ok(())
     }

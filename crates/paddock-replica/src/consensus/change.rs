@@ -77,7 +77,7 @@ impl Consensus {
     }
 
     /// The voter that would lose the least time as leader, if there is another one that is there.
-    pub(crate) fn heir(&self) -> Option<u64> {
+    pub(crate) fn transferee(&self) -> Option<u64> {
         let followers = self.followers();
         let others = self.membership.voters.iter().filter(|id| **id != self.node.raft.id);
         let active = others.filter_map(|id| Some((*id, followers.get(id)?)));

@@ -13,7 +13,7 @@ use paddock_storage::LogError;
 use super::beside::{Beside, Others};
 use super::disk::SimDisk;
 use super::front::Workers;
-use super::shell::{Harvest, Locked, SimShell, SnapshotDesk};
+use super::shell::{Locked, RoundOutput, SimShell, SnapshotDesk};
 use paddock_chance::Chance;
 
 /// A member that works through this many rounds in one go does it for ever.
@@ -104,11 +104,11 @@ impl SimProcess {
         &mut self,
         now: Now,
         disk: &SimDisk,
-        harvest: &mut Harvest,
+        round_output: &mut RoundOutput,
         others: &mut dyn Others,
     ) -> Result<NextWork, MemberError> {
         disk.defer_sync(true);
-        let next = self.work(now, disk, harvest, others);
+        let next = self.work(now, disk, round_output, others);
         disk.defer_sync(false);
         self.tell_workers();
         if !matches!(next, Ok(NextWork::Synced)) {
@@ -121,11 +121,11 @@ impl SimProcess {
         &mut self,
         now: Now,
         disk: &SimDisk,
-        harvest: &mut Harvest,
+        round_output: &mut RoundOutput,
         others: &mut dyn Others,
     ) -> Result<NextWork, MemberError> {
         let SimProcess { member, state, outboxes, desk, workers, inbox, .. } = self;
-        let mut shell = SimShell { now, disk, state, outboxes, workers, desk, inbox, harvest, others };
+        let mut shell = SimShell { now, disk, state, outboxes, workers, desk, inbox, round_output, others };
         for _ in 0..ROUNDS_MAX {
             if self.is_carrying {
                 let synced = member.syncs();
@@ -163,8 +163,8 @@ impl SimProcess {
     pub(crate) fn end(self, now: Now, disk: &SimDisk) -> Result<(), MemberError> {
         let SimProcess { member, state, mut outboxes, mut desk, mut workers, mut inbox, .. } = self;
         let (state, outboxes, desk, workers) = (&state, &mut outboxes, &mut desk, &mut workers);
-        let (inbox, harvest, others) = (&mut inbox, &mut Harvest::default(), &mut ());
-        member.end(&mut SimShell { now, disk, state, outboxes, workers, desk, inbox, harvest, others })
+        let (inbox, round_output, others) = (&mut inbox, &mut RoundOutput::default(), &mut ());
+        member.end(&mut SimShell { now, disk, state, outboxes, workers, desk, inbox, round_output, others })
     }
 
     pub(crate) fn conns(&self) -> impl Iterator<Item = ConnId> {

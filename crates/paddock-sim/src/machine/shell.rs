@@ -60,7 +60,7 @@ impl SnapshotDesk {
 
 /// Yield of a member's work.
 #[derive(Debug, Default)]
-pub(crate) struct Harvest {
+pub(crate) struct RoundOutput {
     pub(crate) letters: Vec<(u8, Vec<u8>)>,
     pub(crate) committed: Vec<LogEntry>,
     /// Workers that have mail and had none.
@@ -81,7 +81,7 @@ pub(crate) struct SimShell<'a> {
     pub(crate) desk: &'a mut SnapshotDesk,
     /// Inputs that the engine has not taken yet.
     pub(crate) inbox: &'a mut Vec<Input>,
-    pub(crate) harvest: &'a mut Harvest,
+    pub(crate) round_output: &'a mut RoundOutput,
     pub(crate) others: &'a mut dyn Others,
 }
 
@@ -91,7 +91,7 @@ impl SimShell<'_> {
         if self.disk.is_dead() {
             self.outboxes.iter_mut().for_each(|(_, outbox)| outbox.clear());
         }
-        self.harvest.woken.extend(self.workers.post(self.outboxes));
+        self.round_output.woken.extend(self.workers.post(self.outboxes));
     }
 }
 
@@ -129,12 +129,12 @@ impl Clock for SimShell<'_> {
 impl Shell for SimShell<'_> {
     fn send(&mut self, to: u8, message: Vec<u8>) {
         if !self.disk.is_dead() {
-            self.harvest.letters.push((to, message));
+            self.round_output.letters.push((to, message));
         }
     }
 
     fn refuse(&mut self, peer: u8, _: u64) {
-        self.harvest.refused.push(peer);
+        self.round_output.refused.push(peer);
     }
 
     fn change<T>(&mut self, change: impl FnOnce(&mut Replicated, &mut Outboxes) -> T) -> T {
@@ -150,19 +150,19 @@ impl Shell for SimShell<'_> {
     }
 
     fn committed(&mut self, entries: &[LogEntry]) {
-        self.harvest.committed.extend_from_slice(entries);
+        self.round_output.committed.extend_from_slice(entries);
     }
 
     /// Letters go to the members that are there.
     fn members_changed(&mut self) {}
 
     fn raise_alarm(&mut self, member: u64) {
-        self.harvest.differing.push(member);
+        self.round_output.differing.push(member);
     }
 
     fn begin_snapshot(&mut self, order: SnapshotOrder) {
         self.desk.ordered = Some(order);
-        self.harvest.orders_snapshot = true;
+        self.round_output.orders_snapshot = true;
     }
 
     fn finished_snapshot(&mut self) -> Option<Result<Taken, SnapshotError>> {

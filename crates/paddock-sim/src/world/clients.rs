@@ -85,9 +85,9 @@ impl Wire {
 
 impl World {
     pub(super) fn client_acts(&mut self, number: usize) -> Checked {
-        let (now, machines, mood) = (self.now, self.plan.settings.machines(), self.mood);
+        let (now, machines, client_load) = (self.now, self.plan.settings.machines(), self.client_load);
         let client = &mut self.clients[number];
-        let deeds = client.act(now, machines, mood, &mut self.checks);
+        let deeds = client.act(now, machines, client_load, &mut self.checks);
         let next = client.next_act(now);
         self.carry_out(number, deeds);
         if let Some(at) = next {

@@ -7,7 +7,7 @@ use paddock_replica::Role;
 
 use super::{World, WorldEvent};
 use crate::checks::{Checked, agreement, ensure, ephemerals, watching};
-use crate::client::{Mood, SimClient};
+use crate::client::{ClientLoad, SimClient};
 use crate::faults::End;
 use crate::machine::Machine;
 use crate::time::{SimDuration, Time};
@@ -63,7 +63,7 @@ impl World {
                     "{PATIENCE} after all was mended member {wrong:?} still has a wrong state"
                 );
                 if serves && wrong.is_none() {
-                    self.mood = Mood::Quiet;
+                    self.client_load = ClientLoad::Quiet;
                     self.stage = HealingStage::Settling { again, until: self.now + PATIENCE };
                 }
                 self.plan_in(LOOK, WorldEvent::Stage);
@@ -81,7 +81,7 @@ impl World {
     }
 
     fn be_busy(&mut self, again: bool) {
-        self.mood = Mood::Busy;
+        self.client_load = ClientLoad::Busy;
         let acknowledged = self.acknowledged();
         self.stage = HealingStage::Busy { again, acknowledged, until: self.now + PATIENCE };
         self.plan_in(BUSY, WorldEvent::Stage);

@@ -10,7 +10,7 @@ use crate::checks::{Checked, agreement, elections, ensure, ephemerals, recovery}
 use crate::faults::End;
 use crate::machine::disk::SimDisk;
 use crate::machine::process::{NextWork, SimProcess};
-use crate::machine::shell::Harvest;
+use crate::machine::shell::RoundOutput;
 use crate::network::Fate;
 use crate::time::SimDuration;
 use crate::wire::WirePacket;
@@ -200,9 +200,9 @@ impl World {
         let Some(mut process) = machine.process.take_if(|process| !process.is_busy) else {
             return Ok(());
         };
-        let (disk, mut harvest) = (machine.disk.clone(), Harvest::default());
+        let (disk, mut round_output) = (machine.disk.clone(), RoundOutput::default());
         let mut meanwhile = Meanwhile::new(self, member);
-        let next = process.turn(local, &disk, &mut harvest, &mut meanwhile);
+        let next = process.turn(local, &disk, &mut round_output, &mut meanwhile);
         let Witnessed { heard, passed } = meanwhile.into_witnessed();
         let machine = self.machine(member);
         let process = machine.process.insert(process);
@@ -232,7 +232,7 @@ impl World {
         self.look_at_role(member);
         // Memory that was damaged may be right again at the end of the entry, and was not within it.
         let was_wrong = self.machine(member).wrong.is_some();
-        self.reap(member, harvest, local.monotonic_ms)?;
+        self.note_output(member, round_output, local.monotonic_ms)?;
         // What the engine said in this turn it said without knowing of them.
         for session in heard {
             self.checks.sessions.heard(member, session, local.monotonic_ms);
@@ -263,12 +263,12 @@ impl World {
     }
 
     /// Hands on what a member had to say.
-    fn reap(&mut self, member: u8, harvest: Harvest, now_ms: u64) -> Checked {
+    fn note_output(&mut self, member: u8, round_output: RoundOutput, now_ms: u64) -> Checked {
         if self.machine(member).is_foreign {
-            return self.reap_foreign(member, harvest);
+            return self.note_foreign_output(member, round_output);
         }
-        let has_applied = !harvest.committed.is_empty();
-        for entry in &harvest.committed {
+        let has_applied = !round_output.committed.is_empty();
+        for entry in &round_output.committed {
             self.trace.note(
                 self.now,
                 format_args!("{member} applies entry {} of term {}", entry.index, entry.term),
@@ -279,7 +279,7 @@ impl World {
                 self.checks.sessions.check_beliefs(self.now, &believers)?;
             }
         }
-        for (to, bytes) in harvest.letters {
+        for (to, bytes) in round_output.letters {
             let MessageFacts { entries, term, campaign, vote, acknowledges, hands_over, digest, .. } =
                 MessageFacts::of(&bytes);
             self.machine(member).told_digests.extend(digest);
@@ -303,22 +303,23 @@ impl World {
             }
             self.send_letter(member, to, bytes);
         }
-        for worker in harvest.woken {
+        for worker in round_output.woken {
             let (least, most) = self.plan.mail;
             let delay = SimDuration(self.chance.mostly_low(least.0, most.0));
             self.plan_act(member, delay, Act::Mail { worker });
         }
-        if harvest.orders_snapshot {
+        if round_output.orders_snapshot {
             let delay = SimDuration(self.chance.mostly_low(1, 5000));
             self.plan_act(member, delay, Act::Walk);
         }
         let has_been_wrong =
             |number: u64| self.machines.iter().any(|m| u64::from(m.number) == number && m.has_been_wrong);
         ensure!(
-            has_been_wrong(member.into()) || harvest.differing.iter().all(|other| has_been_wrong(*other)),
+            has_been_wrong(member.into())
+                || round_output.differing.iter().all(|other| has_been_wrong(*other)),
             AGREEMENT,
             "member {member} says that it differs from {:?}",
-            harvest.differing
+            round_output.differing
         );
         self.check_agreement(member, has_applied)
     }
@@ -350,14 +351,14 @@ impl World {
     }
 
     /// A member of another ensemble says what it likes, and has no part in this one.
-    fn reap_foreign(&mut self, member: u8, harvest: Harvest) -> Checked {
+    fn note_foreign_output(&mut self, member: u8, round_output: RoundOutput) -> Checked {
         let role = self.machine(member).process.as_ref().map(|process| process.role());
         ensure!(
             matches!(role, None | Some(Role::Looking | Role::ReadOnly)),
             ISOLATION,
             "member {member} has the disk of another ensemble, and is {role:?} in this one"
         );
-        for (to, bytes) in harvest.letters {
+        for (to, bytes) in round_output.letters {
             self.send_letter(member, to, bytes);
         }
         Ok(())

@@ -9,7 +9,7 @@ use paddock_replica::{Input, Role};
 use super::{World, WorldEvent};
 use crate::checks::{Checked, ensure};
 use crate::machine::process::{NextWork, SimProcess};
-use crate::machine::shell::Harvest;
+use crate::machine::shell::RoundOutput;
 use crate::machine::twin::Twin;
 use crate::time::SimDuration;
 use paddock_chance::Chance;
@@ -71,11 +71,11 @@ impl World {
         let Some(twin) = &mut self.twin else { return Ok(()) };
         let (member, now) = (twin.member, self.now);
         let local = self.machines[usize::from(member) - 1].now(now);
-        let mut harvest = Harvest::default();
-        let mut next = twin.process.turn(local, &twin.disk, &mut harvest, &mut ());
+        let mut round_output = RoundOutput::default();
+        let mut next = twin.process.turn(local, &twin.disk, &mut round_output, &mut ());
         while matches!(next, Ok(NextWork::Synced)) {
             twin.disk.complete_sync();
-            next = twin.process.turn(local, &twin.disk, &mut harvest, &mut ());
+            next = twin.process.turn(local, &twin.disk, &mut round_output, &mut ());
         }
         ensure!(next.is_ok(), CHECKER, "the twin of member {member} stops: {next:?}");
         let role = twin.process.role();
@@ -84,7 +84,7 @@ impl World {
             CHECKER,
             "the twin of member {member} is {role:?}, beside the member"
         );
-        for (to, bytes) in harvest.letters {
+        for (to, bytes) in round_output.letters {
             self.send_letter(member, to, bytes);
         }
         Ok(())
