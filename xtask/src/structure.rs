@@ -5,7 +5,7 @@
 //! stand in `xtask/structure-known.txt`, a line each. A line that is not needed any more is an error too, so that the list only shrinks.
 //!
 //! Words that leave a reader guessing (`language.rs`) and names of several types (`names.rs`) are counted, in the whole workspace, and may
-//! not become more than that list allows (`limits.rs`).
+//! not become more than that list allows (`limits.rs`). Links of pages, and sources that they name, have to be there (`pages.rs`).
 
 mod circles;
 mod comments;
@@ -14,6 +14,7 @@ mod language;
 mod limits;
 mod modules;
 mod names;
+mod pages;
 mod rooms;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -32,6 +33,7 @@ const KNOWN: &str = "xtask/structure-known.txt";
 /// Checks the structure of the workspace. Returns true if there is nothing to complain of; complaints are printed.
 pub(crate) fn check(layout: &Layout) -> Result<bool, Error> {
     let mut complaints = floors::check(layout)?;
+    complaints.extend(pages::check(layout)?);
     let mut found = BTreeSet::new();
     let mut counts = LanguageCounts::default();
     for (name, directory) in packages(layout)? {
