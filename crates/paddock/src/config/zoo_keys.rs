@@ -1,4 +1,4 @@
-//! Keys of ZooKeeper that change nothing here, each with the reason. `docs/configuration.md` has the same table.
+//! Keys of ZooKeeper that change nothing here, each with the reason. `docs/configuration-keys.md` has them with examples.
 
 use super::known_keys::Otherwise::{Refuse, Warn};
 use super::known_keys::{Fixed, Meaningless};

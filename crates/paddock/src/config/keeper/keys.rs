@@ -1,4 +1,4 @@
-//! Keys of ClickHouse Keeper that set nothing here, each with the reason. `docs/configuration.md` has the same table.
+//! Keys of ClickHouse Keeper that set nothing here, each with the reason. `docs/configuration-keys.md` has them with examples.
 //!
 //! A `*` at the end of a key stands for all keys that begin so.
 

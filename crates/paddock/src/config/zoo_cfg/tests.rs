@@ -3,7 +3,6 @@ use std::fs;
 use paddock_server::{AdminTls, AuditTarget, Config, ConnectRate, DigestAlgorithm, PortProtocol, WordList};
 
 use super::super::case::{Case, environment};
-use super::super::known_keys::Otherwise;
 use super::super::remark::Weight;
 use super::super::{Loaded, load as load_config};
 use super::*;
@@ -549,23 +548,6 @@ fn the_data_of_zookeeper_is_not_passed_over() {
         case.path().display()
     );
     assert_eq!(case.load(BASE).unwrap_err(), expected);
-}
-
-#[test]
-fn the_documentation_lists_every_key_that_changes_nothing() {
-    let page = include_str!("../../../../../docs/configuration.md");
-    let check = |key: &str, reason: &str| {
-        let is_row = |line: &&str| line.starts_with('|') && line.contains(&format!("`{key}`"));
-        let found = page.lines().filter(is_row).any(|row| row.ends_with(&format!("| {reason} |")));
-        assert!(found, "{key}, because {reason}, is missing in docs/configuration.md");
-    };
-    for (key, reason) in zoo_keys::MEANINGLESS {
-        check(key, reason);
-    }
-    for fixed in zoo_keys::FIXED.iter().chain(zoo_keys::BETWEEN_MEMBERS) {
-        let (Otherwise::Warn(reason) | Otherwise::Refuse(reason)) = fixed.otherwise;
-        check(fixed.key, reason);
-    }
 }
 
 #[test]
