@@ -6,7 +6,8 @@
 use std::sync::Arc;
 
 use paddock_replica::{
-    Applied, Cluster, Effects, Input, Install, LogEntry, Replica, ReplicaOptions, Replicated, Role, Standing,
+    Applied, Cluster, Effects, Group, Input, Install, LogEntry, MemberFacts, Presence, Replica,
+    ReplicaOptions, Replicated, Role, Standing,
 };
 use paddock_state::Serving;
 use paddock_storage::snapshot::SnapshotFile;
@@ -92,7 +93,8 @@ pub enum Work {
 #[derive(Debug)]
 pub struct Member {
     config: Config,
-    replica: Replica,
+    presence: Presence,
+    group: Group,
     log: Log,
     snapshots: Snapshots,
     disk: Arc<dyn Disk>,
@@ -131,9 +133,13 @@ impl Member {
             recovery::recover(disk.clone(), &config, clock)?;
         let zxid = state.tree().zxid().0;
         let replay = (!recovered.entries.is_empty()).then(|| Report::start("replaying log", "writes", clock));
+        let mut presence = Presence::new(replica_options(&config), &recovered, clock.now());
+        let mut group = Group::new(&presence, recovered, &state, clock.now());
+        Replica::new(&mut presence, &mut group).open(&state, clock.now());
         let member = Member {
             snapshots: Snapshots::new(zxid),
-            replica: Replica::new(replica_options(&config), recovered, &state, clock.now()),
+            presence,
+            group,
             incoming: Incoming::new(disk.clone(), config.snapshot_dir()),
             config,
             log,
@@ -151,19 +157,27 @@ impl Member {
         Ok((member, state))
     }
 
+    fn facts(&self) -> MemberFacts<'_> {
+        MemberFacts::of(&self.presence, &self.group)
+    }
+
+    fn replica(&mut self) -> Replica<'_> {
+        Replica::new(&mut self.presence, &mut self.group)
+    }
+
     /// Part of this member in its ensemble, as far as it knows.
     pub fn role(&self) -> Role {
-        self.replica.role()
+        self.facts().role()
     }
 
     /// Standing of this member in its ensemble now.
     pub fn standing(&self) -> Standing {
-        self.replica.standing()
+        self.facts().standing()
     }
 
     /// The ensemble that this member belongs to.
     pub fn cluster(&self) -> Cluster {
-        self.replica.cluster()
+        self.presence.cluster()
     }
 
     /// Tells this process from all others, those with the same member number included.
@@ -172,19 +186,19 @@ impl Member {
     }
 
     /// Every session that was heard here before this time, in milliseconds of the clock that never goes back, was known
-    /// then to a leader that a quorum followed. See [`Replica::confirmed_ms`].
+    /// then to a leader that a quorum followed. See [`MemberFacts::confirmed_ms`].
     pub fn confirmed_ms(&self) -> u64 {
-        self.replica.confirmed_ms()
+        self.facts().confirmed_ms()
     }
 
     /// The last entry in this member's log.
     pub fn last_entry(&self) -> u64 {
-        self.replica.last_entry()
+        self.facts().last_entry()
     }
 
     /// Entry up to which everything is committed, as far as this member knows.
     pub fn committed_entry(&self) -> u64 {
-        self.replica.committed_entry()
+        self.facts().committed_entry()
     }
 
     /// Number of times the log was synced.
@@ -201,13 +215,13 @@ impl Member {
     pub fn take(&mut self, clock: &impl Clock, inputs: impl IntoIterator<Item = Input>) {
         let now = clock.now();
         for input in inputs {
-            self.replica.step(now, input);
+            self.replica().step(now, input);
         }
     }
 
     /// Connections serve these sessions already, which the state has. To be called before anything of them is taken.
     pub fn adopt(&mut self, clock: &impl Clock, serving: Serving) {
-        self.replica.adopt(clock.now(), serving);
+        self.replica().adopt(clock.now(), serving);
     }
 
     /// Orders a snapshot, whatever has been written since the last one. It begins with one of the next ticks, behind one that is
@@ -219,7 +233,7 @@ impl Member {
     /// To be called each [`Member::TICK_MS`].
     pub fn tick(&mut self, shell: &mut impl Shell) -> Result<(), MemberError> {
         let now = shell.now();
-        self.replica.step(now, Input::Tick);
+        self.replica().step(now, Input::Tick);
         if self.unmarked_since_ms.is_some_and(|since_ms| now.monotonic_ms - since_ms >= QUIET_MS) {
             self.mark()?;
         }
@@ -227,7 +241,7 @@ impl Member {
         if let Some(taken) = self.snapshots.poll(shell, &self.disk, &self.config, mark) {
             self.log.release(GROUP, Index(taken.release));
             let Taken { index, term, membership, .. } = taken;
-            self.replica.step(shell.now(), Input::SnapshotTaken { index, term, membership });
+            self.replica().step(shell.now(), Input::SnapshotTaken { index, term, membership });
         }
         Ok(())
     }
@@ -248,7 +262,8 @@ impl Member {
             return Ok(Work::Shortage);
         }
         if !is_held_up {
-            self.replica.collect(shell.now(), &mut self.effects);
+            let mut replica = Replica::new(&mut self.presence, &mut self.group);
+            replica.collect(shell.now(), &mut self.effects);
         }
         if self.effects.is_empty() && self.effects.install.is_none() && self.unsynced.is_none() {
             self.end_replay(shell);
@@ -300,10 +315,11 @@ impl Member {
             self.snapshots.want();
         }
         let now = shell.now();
+        let mut replica = Replica::new(&mut self.presence, &mut self.group);
         for read in self.effects.snapshot_reads.drain(..) {
             let (dir, piece_bytes) = (self.config.snapshot_dir(), self.config.piece_bytes);
             let piece = incoming::read_piece(self.disk.as_ref(), &dir, read, piece_bytes);
-            self.replica.step(now, Input::SnapshotRead { read, piece });
+            replica.step(now, Input::SnapshotRead { read, piece });
         }
         for piece in self.effects.snapshot_writes.drain(..) {
             let written = self.incoming.write(&piece);
@@ -312,7 +328,7 @@ impl Member {
             }
             let offset = piece.offset + piece.bytes.len() as u64;
             let (index, is_last, is_good) = (piece.index, piece.is_last, written.is_ok());
-            self.replica.step(now, Input::SnapshotWritten { index, offset, is_last, is_good });
+            replica.step(now, Input::SnapshotWritten { index, offset, is_last, is_good });
         }
     }
 
@@ -327,7 +343,7 @@ impl Member {
         tracing::info!(zxid = %tree.zxid(), "snapshot of the leader installed");
         self.zxid = tree.zxid().0;
         let now = shell.now();
-        let replica = &mut self.replica;
+        let mut replica = Replica::new(&mut self.presence, &mut self.group);
         shell.change(|state, outboxes| {
             state.replace(tree, (install.index, install.term), install.membership.clone());
             replica.installed(now, state, outboxes);
@@ -360,7 +376,7 @@ impl Member {
             result => result?,
         }
         self.unsynced = None;
-        self.replica.step(shell.now(), Input::Persisted { round });
+        self.replica().step(shell.now(), Input::Persisted { round });
         self.end_shortage(shell);
         Ok(())
     }
@@ -375,7 +391,7 @@ impl Member {
         if let Some(shortage) = self.shortage.take() {
             let now = shell.now();
             tracing::info!(seconds = (now.monotonic_ms - shortage.since_ms) / 1000, "{}", shortage.passed);
-            self.replica.step(now, Input::DiskFull(false));
+            self.replica().step(now, Input::DiskFull(false));
         }
     }
 
@@ -396,13 +412,13 @@ impl Member {
             "disk has room again: accepting writes"
         };
         self.shortage = Some(Shortage { since_ms: now.monotonic_ms, retry_at_ms, passed });
-        self.replica.step(now, Input::DiskFull(true));
+        self.replica().step(now, Input::DiskFull(true));
         Work::Shortage
     }
 
     /// Makes durable what the round promises: first in which ensemble, then the rest.
     fn write_down(&mut self) -> Result<(), MemberError> {
-        let cluster = self.replica.cluster();
+        let cluster = self.presence.cluster();
         if cluster != self.cluster {
             identity::write(self.disk.as_ref(), &self.config, cluster).map_err(RecoveryError::from)?;
             self.cluster = cluster;
@@ -418,7 +434,8 @@ impl Member {
         let now = shell.now();
         #[cfg(feature = "testing")]
         shell.committed(&self.effects.committed);
-        let (replica, effects) = (&mut self.replica, &mut self.effects);
+        let effects = &mut self.effects;
+        let mut replica = Replica::new(&mut self.presence, &mut self.group);
         let (mut applied, mut zxid) = (Applied::default(), 0);
         shell.apply(&mut |mut held| {
             applied = replica.apply(now, effects, &mut held);

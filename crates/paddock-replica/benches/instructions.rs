@@ -6,8 +6,8 @@
 use gungraun::prelude::*;
 use paddock_proto::{CreateMode, IdList, OpCode, SessionId, SessionSecret, Xid, encode};
 use paddock_replica::{
-    Effects, Founding, HardState, Input, Membership, OwnState, Recovered, Replica, ReplicaOptions,
-    Replicated, WORK_AT_ONCE,
+    Effects, Founding, HardState, Input, Membership, OwnState, Recovered, ReplicaOptions, Replicated,
+    SingleGroup, WORK_AT_ONCE,
 };
 use paddock_state::{ClientInput, ConnId, Now, Outboxes, Parcel, ProvenIds};
 use paddock_tree::{Command, REMOVED_AT_ONCE, Tree};
@@ -42,7 +42,7 @@ fn options() -> ReplicaOptions {
 
 /// A member whose disk has everything at once.
 struct Member {
-    replica: Replica,
+    replica: SingleGroup,
     state: Replicated,
     effects: Effects,
     out: Outboxes,
@@ -54,7 +54,7 @@ impl Member {
         let (membership, hard_state) = (Membership::default(), HardState::default());
         let mut recovered = Recovered::new((0, 0), membership, hard_state, vec![]);
         recovered.begin(1, 1, state.tree(), NOW);
-        let replica = Replica::new(options(), recovered, &state, NOW);
+        let replica = SingleGroup::new(options(), recovered, &state, NOW);
         Member { replica, state, effects: Effects::default(), out: Outboxes::new(1) }
     }
 

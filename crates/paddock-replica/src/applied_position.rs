@@ -6,11 +6,13 @@ pub(crate) struct AppliedPosition {
     term: u64,
     /// The entry up to which a snapshot has taken the place of the state, until that is on disk and the Raft library may know it.
     installed: Option<u64>,
+    /// The state has a secret for passwords of sessions.
+    pub(crate) has_secret: bool,
 }
 
 impl AppliedPosition {
     pub(crate) fn new((index, term): (u64, u64)) -> AppliedPosition {
-        AppliedPosition { index, term, installed: None }
+        AppliedPosition { index, term, installed: None, has_secret: false }
     }
 
     pub(crate) fn index(&self) -> u64 {
@@ -33,7 +35,7 @@ impl AppliedPosition {
 
     /// A snapshot has taken the place of the state.
     pub(crate) fn install(&mut self, (index, term): (u64, u64)) {
-        *self = AppliedPosition { index, term, installed: Some(index) };
+        *self = AppliedPosition { index, term, installed: Some(index), has_secret: self.has_secret };
     }
 
     /// True while the Raft library does not know of a snapshot that has taken the place of the state.

@@ -22,6 +22,8 @@ pub(crate) struct DiskAge {
     starts: BTreeMap<u64, u64>,
     /// Member and start of the processes whose disk this member has found too old as leader: each is logged once.
     complaints: BTreeSet<(u64, u64)>,
+    /// The number of this start is of no use, and clients are sent away before the start gets another one.
+    pub(crate) is_number_used_up: bool,
 }
 
 impl DiskAge {
@@ -32,6 +34,7 @@ impl DiskAge {
             known_before: recovered.last_known_start(),
             starts: BTreeMap::new(),
             complaints: BTreeSet::new(),
+            is_number_used_up: false,
         }
     }
 
@@ -106,7 +109,14 @@ mod tests {
     /// Knowledge of member 1, which has found this disk and has heard of no start.
     fn disk_age(found: FoundOnDisk) -> DiskAge {
         let known_before = found.former_start;
-        DiskAge { own: 1, found, known_before, starts: BTreeMap::new(), complaints: BTreeSet::new() }
+        DiskAge {
+            own: 1,
+            found,
+            known_before,
+            starts: BTreeMap::new(),
+            complaints: BTreeSet::new(),
+            is_number_used_up: false,
+        }
     }
 
     #[test]

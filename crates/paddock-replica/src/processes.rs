@@ -7,6 +7,8 @@
 
 use std::collections::BTreeMap;
 
+use crate::member_profiles::MemberProfiles;
+
 /// Time in milliseconds after which a process that was not heard is taken for ended.
 const SILENCE_MS: u64 = 1500;
 /// Ticks between two messages that tell the other members that this one runs.
@@ -16,6 +18,8 @@ const PRESENT_TICKS: u64 = 5;
 pub(crate) struct Processes {
     by_member: BTreeMap<u64, Heard>,
     ticks: u64,
+    /// Facts that members tell of themselves.
+    pub(crate) profiles: MemberProfiles,
 }
 
 /// The process that has a member's number.

@@ -27,9 +27,10 @@ pub enum ReadOnlyReason {
     Disputed,
 }
 
-/// Verdicts of other members on this one.
+/// Verdicts of other members on this one, and of its disk.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Verdicts {
+    pub(crate) is_disk_full: bool,
     pub(crate) is_removed: bool,
     pub(crate) is_in_doubt: bool,
     pub(crate) is_disputed: bool,
@@ -77,7 +78,6 @@ pub(crate) struct ReadOnly {
     ticks_without_leader: u32,
     /// True once a leader was known since the member was started.
     has_had_leader: bool,
-    is_disk_full: bool,
     is_learning: bool,
     /// True if the mode began or ended, or reads came to be refused, and the connections have not been told.
     has_turned: bool,
@@ -99,15 +99,6 @@ impl ReadOnly {
 
     pub(crate) fn reason(&self) -> Option<ReadOnlyReason> {
         self.reason
-    }
-
-    pub(crate) fn is_disk_full(&self) -> bool {
-        self.is_disk_full
-    }
-
-    /// Takes effect with the next judgement.
-    pub(crate) fn set_disk_full(&mut self, is_full: bool) {
-        self.is_disk_full = is_full;
     }
 
     pub(crate) fn is_learning(&self) -> bool {
@@ -182,7 +173,7 @@ impl ReadOnly {
             Some(ReadOnlyReason::InDoubt)
         } else if verdicts.is_disputed {
             Some(ReadOnlyReason::Disputed)
-        } else if self.is_disk_full {
+        } else if verdicts.is_disk_full {
             Some(ReadOnlyReason::DiskFull)
         } else if self.ticks_without_leader >= PATIENCE_TICKS {
             Some(ReadOnlyReason::NoQuorum)
@@ -250,8 +241,8 @@ mod tests {
     #[test]
     fn a_member_whose_state_may_be_old_or_wrong_answers_no_reads() {
         let check = |is_removed, is_learning, (is_in_doubt, is_disputed), expected| {
-            let mut read_only = ReadOnly { is_learning, is_disk_full: true, ..ReadOnly::default() };
-            read_only.judge(Verdicts { is_removed, is_in_doubt, is_disputed });
+            let mut read_only = ReadOnly { is_learning, ..ReadOnly::default() };
+            read_only.judge(Verdicts { is_disk_full: true, is_removed, is_in_doubt, is_disputed });
             assert_eq!(read_only.reason, Some(expected));
             assert_eq!(read_only.refuses_reads(), expected != ReadOnlyReason::DiskFull);
         };
@@ -264,21 +255,32 @@ mod tests {
 
     #[test]
     fn connections_are_told_when_reads_come_to_be_refused() {
-        let judged = |read_only: &mut ReadOnly, (is_removed, is_learning, is_in_doubt)| {
+        let judged = |read_only: &mut ReadOnly, is_disk_full, (is_removed, is_learning, is_in_doubt)| {
             read_only.is_learning = is_learning;
-            read_only.judge(Verdicts { is_removed, is_in_doubt, ..Verdicts::default() });
+            read_only.judge(Verdicts { is_disk_full, is_removed, is_in_doubt, ..Verdicts::default() });
             read_only.take_turn()
         };
         let none = (false, false, false);
         for is_disk_full in [false, true] {
             for refusal in [(true, false, false), (false, true, false), (false, false, true)] {
                 let ticks = if is_disk_full { 0 } else { PATIENCE_TICKS };
-                let mut read_only =
-                    ReadOnly { is_disk_full, ticks_without_leader: ticks, ..ReadOnly::default() };
-                assert_eq!(judged(&mut read_only, none), Some(ReadOnlyTurn::Began));
-                assert_eq!(judged(&mut read_only, refusal), Some(ReadOnlyTurn::Began), "{refusal:?}");
-                assert_eq!(judged(&mut read_only, (true, true, true)), None, "reads were refused before");
-                assert_eq!(judged(&mut read_only, none), None, "nobody is served who could be told");
+                let mut read_only = ReadOnly { ticks_without_leader: ticks, ..ReadOnly::default() };
+                assert_eq!(judged(&mut read_only, is_disk_full, none), Some(ReadOnlyTurn::Began));
+                assert_eq!(
+                    judged(&mut read_only, is_disk_full, refusal),
+                    Some(ReadOnlyTurn::Began),
+                    "{refusal:?}"
+                );
+                assert_eq!(
+                    judged(&mut read_only, is_disk_full, (true, true, true)),
+                    None,
+                    "reads were refused before"
+                );
+                assert_eq!(
+                    judged(&mut read_only, is_disk_full, none),
+                    None,
+                    "nobody is served who could be told"
+                );
                 read_only.begin_learning();
                 assert_eq!(read_only.take_turn(), Some(ReadOnlyTurn::Began));
             }

@@ -19,6 +19,13 @@ const OFFER_TICKS: u32 = 3 * PATIENCE_TICKS;
 /// Ticks from a complaint about this member's snapshot until the next one counts: the fault may be on the other side.
 const COMPLAINT_TICKS: u32 = 300;
 
+/// Both sides of what this member has to do with snapshots of others, but for its own offers, which end with its lead.
+#[derive(Debug, Default)]
+pub(crate) struct SnapshotTransfer {
+    pub(crate) receiver: SnapshotReceiver,
+    pub(crate) complaints: SnapshotComplaints,
+}
+
 /// Receiving side: the snapshot on its way to this member, if there is one.
 #[derive(Debug, Default)]
 pub(crate) struct SnapshotReceiver {

@@ -6,8 +6,8 @@ use paddock_proto::{
     Acl, Id, IdList, OpCode, Perms, ReplyHeader, SessionId, SessionSecret, WatchEvent, Xid, encode, frame,
 };
 use paddock_replica::{
-    Effects, Founding, HardState, Input, LogEntry, Membership, OwnState, Recovered, Replica, ReplicaOptions,
-    Replicated, WORK_AT_ONCE,
+    Effects, Founding, HardState, Input, LogEntry, Membership, OwnState, Recovered, ReplicaOptions,
+    Replicated, SingleGroup, WORK_AT_ONCE,
 };
 use paddock_state::{
     Client, ClientInput, ConnId, Connected, Now, Outboxes, Parcel, ProvenIds, QueuedRead, Resumption,
@@ -44,7 +44,7 @@ fn options() -> ReplicaOptions {
 
 /// A member and what it left on its disk.
 struct Member {
-    replica: Replica,
+    replica: SingleGroup,
     state: Replicated,
     effects: Effects,
     out: Outboxes,
@@ -61,7 +61,7 @@ impl Member {
         let now = Now { monotonic_ms: 1000, wall_ms: 5_000 };
         recovered.begin(1, 1, state.tree(), now);
         let hard_state = recovered.hard_state;
-        let replica = Replica::new(options(), recovered, &state, now);
+        let replica = SingleGroup::new(options(), recovered, &state, now);
         let (effects, out) = (Effects::default(), Outboxes::new(1));
         let mut member = Member { replica, state, effects, out, now, disk, hard_state };
         member.settle();

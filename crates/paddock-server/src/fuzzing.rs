@@ -12,8 +12,8 @@ use paddock_proto::{
     ConnectRequest, Dialect, Extensions, OpCode, RequestHeader, SessionId, SessionSecret, Xid, Zxid, frame,
 };
 use paddock_replica::{
-    Effects, Founding, HardState, Input, Membership, OwnState, Recovered, Replica, ReplicaOptions,
-    Replicated, WORK_AT_ONCE,
+    Effects, Founding, HardState, Input, Membership, OwnState, Recovered, ReplicaOptions, Replicated,
+    SingleGroup, WORK_AT_ONCE,
 };
 use paddock_state::{ConnId, Now, Outbox, Outboxes, State};
 use paddock_tree::{REMOVED_AT_ONCE, Tree};
@@ -158,7 +158,7 @@ fn conn() -> ConnId {
 struct Member {
     front: Front<Surroundings>,
     around: Surroundings,
-    replica: Replica,
+    replica: SingleGroup,
     effects: Effects,
     out: Outboxes,
     sent: Vec<u8>,
@@ -179,7 +179,7 @@ impl Member {
                 Some(clear_tickets::kerberos()),
                 None,
             )),
-            replica: Replica::new(options(), recovered, &state, now),
+            replica: SingleGroup::new(options(), recovered, &state, now),
             around: Surroundings { state: state.into(), mail: RefCell::default(), now: now.into() },
             effects: Effects::default(),
             out: Outboxes::new(1),

@@ -15,11 +15,12 @@ use crate::queued_item::QueuedItem;
 use crate::read_only::{ReadOnlyRequest, ReadOnlyTurn};
 use crate::{Applied, Effects, Membership, Replicated};
 
-impl Replica {
+impl Replica<'_> {
     /// Applies what was committed, answers those that wait for it, and answers the requests that need no entry.
     pub fn apply(&mut self, now: Now, effects: &mut Effects, held: &mut impl HeldState) -> Applied {
         held.parts().1.begin_round();
-        let (mut applied, mut stretch) = (Applied::default(), Stretch::new(self.options.work_at_once));
+        let (mut applied, mut stretch) =
+            (Applied::default(), Stretch::new(self.presence.options.work_at_once));
         for entry in effects.committed.drain(..) {
             match ConfigurationEntry::decode(&entry.payload) {
                 Some(change) => self.apply_configuration(entry.index, change, held.parts().0),
@@ -31,29 +32,29 @@ impl Replica {
             }
             let replicated = held.parts().0;
             replicated.set_applied(entry.index, entry.term);
-            self.consensus.applied(entry.index);
-            self.applied.set(entry.index, entry.term);
-            self.digests.take(entry.index, replicated.tree());
+            self.group.consensus.applied(entry.index);
+            self.group.applied.set(entry.index, entry.term);
+            self.group.digests.take(entry.index, replicated.tree());
             applied.entries += 1;
         }
-        self.contact.note_applied(self.applied.index());
+        self.presence.contact.note_applied(self.group.applied.index());
         let (replicated, out) = held.parts();
-        while let Some(mut items) = self.requests.take_ready(self.applied.index()) {
+        while let Some(mut items) = self.group.requests.take_ready(self.group.applied.index()) {
             let command = self.run_until_command(&mut items, replicated.state(), out);
             assert!(command.is_none(), "a command waits with a sync");
         }
         if std::mem::take(&mut effects.locals) {
             self.run_locals(now, replicated.state(), out);
         }
-        applied.members_changed = self.membership.take_changed();
+        applied.members_changed = self.group.membership.take_changed();
         applied
     }
 
     /// Carries out an entry that sets or changes the membership.
     fn apply_configuration(&mut self, index: u64, change: ConfigurationEntry, replicated: &mut Replicated) {
-        if self.consensus.apply_configuration(index, &change) {
-            self.durability.make_commit_due();
-            let Membership { voters, learners, voters_outgoing, .. } = self.consensus.membership();
+        if self.group.consensus.apply_configuration(index, &change) {
+            self.group.durability.make_commit_due();
+            let Membership { voters, learners, voters_outgoing, .. } = self.group.consensus.membership();
             tracing::info!(?voters, ?learners, ?voters_outgoing, "membership changed");
         }
         if let ConfigurationEntry::Refounding { cluster, members, .. } = change {
@@ -61,12 +62,12 @@ impl Replica {
             replicated.tree_mut().refound_ensemble(cluster, &members);
             self.note_members(replicated.state());
         }
-        replicated.set_membership(self.consensus.membership().clone());
+        replicated.set_membership(self.group.consensus.membership().clone());
     }
 
     fn note_members(&mut self, state: &State) {
         self.follow_ensemble(state.tree());
-        self.membership.note_changed();
+        self.group.membership.note_changed();
     }
 
     /// Applies a batch unless it was applied before; returns how many commands that were.
@@ -84,11 +85,12 @@ impl Replica {
         }
         let mut items = VecDeque::new();
         if is_numbered {
-            self.disk_age.note_start(batch.origin.member.into(), batch.origin.incarnation);
+            self.presence.disk_age.note_start(batch.origin.member.into(), batch.origin.incarnation);
             self.note_number_used_up();
         }
-        if is_numbered && batch.origin == self.requests.origin() && !self.read_only.is_learning() {
-            items = self.requests.applied(batch.number);
+        if is_numbered && batch.origin == self.group.requests.origin() && !self.group.read_only.is_learning()
+        {
+            items = self.group.requests.applied(batch.number);
         }
         let mut commands = 0;
         let mut ahead = batch.known_paths();
@@ -117,7 +119,8 @@ impl Replica {
 
     /// Carries out the long part of a command that removes many znodes. Returns the error with which the command is to be refused.
     fn remove_long(&self, command: &Command<'_>, held: &mut impl HeldState) -> Option<ErrorCode> {
-        let mut removal = held.parts().0.tree().long_removal(command, self.options.removed_at_once)?;
+        let mut removal =
+            held.parts().0.tree().long_removal(command, self.presence.options.removed_at_once)?;
         loop {
             match removal.look_up(held.parts().0.tree()) {
                 Ok(true) => yield_within_entry(held),
@@ -134,10 +137,10 @@ impl Replica {
 
     fn run_locals(&mut self, now: Now, state: &State, out: &mut Outboxes) {
         self.answer_in_read_only(state, out);
-        let mut items = self.requests.take_first();
+        let mut items = self.group.requests.take_first();
         let command = self.run_until_command(&mut items, state, out);
         assert!(command.is_none(), "a command waits without an entry");
-        for body in self.garbage.find(now, state.tree()) {
+        for body in self.group.garbage.find(now, state.tree()) {
             self.announce(OpCode::DeleteContainer, &body);
         }
     }
@@ -168,11 +171,11 @@ impl Replica {
                 out.reply(client.conn, |out| state.answer(&client, xid, op, &body, Guess::NONE, out));
             }
             QueuedItem::Disconnect { conn } => {
-                self.membership.forget_conn(conn);
+                self.group.membership.forget_conn(conn);
                 state.drop_watches(conn);
-                self.sessions.end_conn(conn);
+                self.presence.sessions.end_conn(conn);
                 // A session that came back before this had its turn has closed the gate of a connection that was gone.
-                self.gates.forget(conn);
+                self.presence.gates.forget(conn);
             }
             QueuedItem::Write { .. } | QueuedItem::Session { .. } | QueuedItem::Abandoned => {
                 unreachable!("commands are applied, not run")
@@ -182,7 +185,7 @@ impl Replica {
 
     /// From now on `conn` serves the session; the connection that did is closed and told no more events.
     fn serve(&mut self, conn: ConnId, session: SessionId, state: &State, out: &mut Outboxes) {
-        if let Some(former) = self.sessions.serve(session, conn) {
+        if let Some(former) = self.presence.sessions.serve(session, conn) {
             state.drop_watches(former);
             out.close(former);
         }
@@ -207,12 +210,12 @@ impl Replica {
         }
         match item {
             Some(QueuedItem::Write { conn, xid }) if begins_change_of_members(command, &outcome) => {
-                self.membership.await_settled(conn, xid);
+                self.group.membership.await_settled(conn, xid);
             }
             Some(QueuedItem::Write { conn, xid }) => {
                 self.answer_write(conn, xid, &outcome, out);
                 if matches!(command.write, Ok(Write::Reconfig(_))) {
-                    self.gates.open(conn);
+                    self.presence.gates.open(conn);
                 }
             }
             Some(QueuedItem::Session { conn }) => self.answer_session(conn, command, &outcome, state, out),
@@ -238,8 +241,8 @@ impl Replica {
 
     /// Answers the connection that waits for a change of members: it is in force, or has failed.
     fn answer_change_of_members(&mut self, error: Option<ErrorCode>, state: &State, out: &mut Outboxes) {
-        let Some((conn, xid)) = self.membership.take_waiting() else { return };
-        self.gates.open(conn);
+        let Some((conn, xid)) = self.group.membership.take_waiting() else { return };
+        self.presence.gates.open(conn);
         let header = ReplyHeader { error, ..ReplyHeader::ok(xid, state.tree().zxid()) };
         out.write_reply(conn, header, |out| {
             if error.is_none() {
@@ -272,9 +275,9 @@ impl Replica {
             // The command was withdrawn when its connection was gone. Nothing is taken any more of the one that serves the session here, whose
             // client comes back.
             _ if command.session == SessionId::NONE => {
-                if let Some(former) = self.gates.predecessor(conn) {
+                if let Some(former) = self.presence.gates.predecessor(conn) {
                     state.drop_watches(former);
-                    self.sessions.end_conn(former);
+                    self.presence.sessions.end_conn(former);
                     out.close(former);
                 }
                 out.close(conn);
@@ -287,7 +290,7 @@ impl Replica {
             (
                 Ok(Write::ResumeSession { timeout_ms, is_keyed, is_asking: false, .. }),
                 Err(ErrorCode::SessionMoved),
-            ) if self.requests.has_asked_for_session(conn) => {
+            ) if self.group.requests.has_asked_for_session(conn) => {
                 let resumption = Resumption {
                     session: command.session,
                     timeout_ms: *timeout_ms,
@@ -322,8 +325,9 @@ impl Replica {
     /// A connection whose gate was closed for a client that may not have the session: nothing of it is taken any more, and its own
     /// client comes back.
     fn close_former(&mut self, session: SessionId, state: &State, out: &mut Outboxes) {
-        let is_behind_gate = |conn: &ConnId| self.gates.closed_forever().any(|closed| closed == *conn);
-        if self.sessions.conn(session).filter(is_behind_gate).is_some() {
+        let is_behind_gate =
+            |conn: &ConnId| self.presence.gates.closed_forever().any(|closed| closed == *conn);
+        if self.presence.sessions.conn(session).filter(is_behind_gate).is_some() {
             self.end_serving(session, state, out);
         }
     }
@@ -332,12 +336,12 @@ impl Replica {
     fn follow_session(&mut self, now: Now, command: &Command<'_>, state: &State, out: &mut Outboxes) {
         match command.write {
             Ok(Write::CreateSession { timeout_ms }) => {
-                self.sessions.add(command.session, timeout_ms, now.monotonic_ms);
+                self.presence.sessions.add(command.session, timeout_ms, now.monotonic_ms);
             }
-            Ok(Write::SetSecret { .. }) => self.has_secret = true,
+            Ok(Write::SetSecret { .. }) => self.group.applied.has_secret = true,
             Ok(Write::ResumeSession { timeout_ms, is_asking: false, .. }) => {
-                self.sessions.liveness.resume(command.session, timeout_ms, now.monotonic_ms);
-                if u64::from(command.member) != self.options.member {
+                self.presence.sessions.liveness.resume(command.session, timeout_ms, now.monotonic_ms);
+                if u64::from(command.member) != self.presence.options.member {
                     // It is served elsewhere now: the connection here is one that its client has given up.
                     self.end_serving(command.session, state, out);
                 }
@@ -349,10 +353,10 @@ impl Replica {
             }
             _ => {
                 if let Some(session) = command.ended_session() {
-                    self.sessions.liveness.remove(session);
+                    self.presence.sessions.liveness.remove(session);
                 }
                 if matches!(command.write, Ok(Write::ExpireSession { .. })) {
-                    self.sessions.ended_through = self.applied.index() + 1;
+                    self.presence.sessions.ended_through = self.group.applied.index() + 1;
                 }
             }
         }
@@ -360,7 +364,7 @@ impl Replica {
 
     /// The connection of a session that has ended or moved is closed, behind the reply if it asked for that itself.
     fn end_serving(&mut self, session: SessionId, state: &State, out: &mut Outboxes) {
-        if let Some(conn) = self.sessions.end_serving(session) {
+        if let Some(conn) = self.presence.sessions.end_serving(session) {
             state.drop_watches(conn);
             out.close(conn);
         }
@@ -368,17 +372,19 @@ impl Replica {
 
     /// Tells connections that read-only mode has begun or ended, and answers its requests.
     fn answer_in_read_only(&mut self, state: &State, out: &mut Outboxes) {
-        match self.read_only.take_turn() {
+        match self.group.read_only.take_turn() {
             Some(ReadOnlyTurn::Began) => self.abandon_waiting(state, out),
             Some(ReadOnlyTurn::Ended) => {
-                self.read_only.take_conns().into_iter().for_each(|conn| out.close(conn));
+                self.group.read_only.take_conns().into_iter().for_each(|conn| out.close(conn));
             }
             None => {}
         }
-        while let Some(request) = self.read_only.pop() {
+        while let Some(request) = self.group.read_only.pop() {
             match request {
                 // Its connection was closed when the mode began.
-                ReadOnlyRequest::Read(read) if self.read_only.refuses_reads() => out.close(read.client.conn),
+                ReadOnlyRequest::Read(read) if self.group.read_only.refuses_reads() => {
+                    out.close(read.client.conn)
+                }
                 ReadOnlyRequest::Read(read) => self.run(QueuedItem::Read(read), state, out),
                 ReadOnlyRequest::Disconnect { conn } => {
                     self.run(QueuedItem::Disconnect { conn }, state, out);
@@ -403,12 +409,12 @@ impl Replica {
         state: &State,
     ) -> Option<SessionId> {
         let is_known = session.is_none_or(|session| state.tree().session_timeout_ms(session).is_some());
-        let is_served = !self.read_only.refuses_reads() && !self.cluster.has_met_foreign();
+        let is_served = !self.group.read_only.refuses_reads() && !self.presence.cluster.has_met_foreign();
         if !may_only_read || !is_known || !is_served {
             return None;
         }
         // A new one is known here only, and only as long as its connection.
-        Some(session.unwrap_or_else(|| self.sessions.take_id()))
+        Some(session.unwrap_or_else(|| self.presence.sessions.take_id()))
     }
 
     fn connect_read_only(
@@ -421,7 +427,7 @@ impl Replica {
     ) {
         match session {
             Some(session) => {
-                self.read_only.add_conn(conn);
+                self.group.read_only.add_conn(conn);
                 self.connect(conn, session, timeout_ms, true, state, out);
             }
             None => out.close(conn),
@@ -431,18 +437,19 @@ impl Replica {
     /// Closes the connections that wait: it is unknown whether, and when, their writes will be carried out. Their clients ask
     /// elsewhere.
     fn abandon_waiting(&mut self, state: &State, out: &mut Outboxes) {
-        for item in self.requests.abandon() {
+        for item in self.group.requests.abandon() {
             match item {
                 QueuedItem::Disconnect { .. } => self.run(item, state, out),
                 item => item.conn().into_iter().for_each(|conn| out.close(conn)),
             }
         }
-        if let Some((conn, _)) = self.membership.take_waiting() {
+        if let Some((conn, _)) = self.group.membership.take_waiting() {
             out.close(conn);
         }
-        self.gates.closed_forever().for_each(|conn| out.close(conn));
-        if self.read_only.refuses_reads() {
-            let served = self.sessions.end_all().into_iter().chain(self.read_only.take_conns());
+        self.presence.gates.closed_forever().for_each(|conn| out.close(conn));
+        if self.group.read_only.refuses_reads() {
+            let served =
+                self.presence.sessions.end_all().into_iter().chain(self.group.read_only.take_conns());
             for conn in served {
                 state.drop_watches(conn);
                 out.close(conn);

@@ -16,48 +16,48 @@ use crate::queued_item::QueuedItem;
 use crate::requests::Placed;
 use crate::{Cluster, HardState, LogEntry};
 
-impl Replica {
+impl Replica<'_> {
     /// Collects what is to be done now. To be called, and its effects carried out, until there are none.
     pub fn collect(&mut self, now: Now, effects: &mut Effects) {
         self.found(effects);
-        if self.joining.is_writing_first_entry() {
+        if self.presence.joining.is_writing_first_entry() {
             return;
         }
         self.name_ensemble(now);
-        for input in self.gates.take_free() {
+        for input in self.presence.gates.take_free() {
             self.step(now, input);
         }
-        self.requests.close_batch();
-        self.digests.report(effects);
+        self.group.requests.close_batch();
+        self.group.digests.report(effects);
         if let Some(leader) = self.other_leader() {
-            self.digests.tell(leader, &mut effects.messages);
+            self.group.digests.tell(leader, &mut effects.messages);
         }
-        self.receiver.ask_for_piece(&mut effects.messages);
-        self.outgoing.move_to(effects);
+        self.group.transfer.receiver.ask_for_piece(&mut effects.messages);
+        self.group.outgoing.move_to(effects);
         self.send_batches(now, effects);
         self.report_to_leader(now, effects);
         self.propose();
         self.place_items(now, effects);
-        effects.locals |= self.garbage.is_due() || self.read_only.has_work();
+        effects.locals |= self.group.garbage.is_due() || self.group.read_only.has_work();
         self.collect_rounds(effects);
-        self.durability.release_messages(&mut effects.messages);
-        let envelope = Envelope { cluster: self.cluster(), process: self.options.process };
+        self.group.durability.release_messages(&mut effects.messages);
+        let envelope = Envelope { cluster: self.cluster(), process: self.presence.options.process };
         effects.messages.iter_mut().for_each(|(_, message)| envelope.seal(message));
-        self.cluster.report_foreign(&mut effects.foreign);
-        effects.locals |= self.requests.is_ready(self.applied.index());
-        effects.wants_snapshot |= self.consensus.wants_snapshot();
+        self.presence.cluster.report_foreign(&mut effects.foreign);
+        effects.locals |= self.group.requests.is_ready(self.group.applied.index());
+        effects.wants_snapshot |= self.group.consensus.wants_snapshot();
     }
 
     fn collect_rounds(&mut self, effects: &mut Effects) {
-        while let Some(round) = self.consensus.round() {
+        while let Some(round) = self.group.consensus.round() {
             effects.committed.extend(round.committed);
             let out = &mut effects.messages;
-            self.durability.send_of_leader(round.vote, round.number, round.messages, out);
+            self.group.durability.send_of_leader(round.vote, round.number, round.messages, out);
             for (question, index) in round.answers {
                 self.on_answer(question, index, effects);
             }
             self.ask_if_still_leading();
-            self.durability.hold(round.number, round.messages_once_persisted);
+            self.group.durability.hold(round.number, round.messages_once_persisted);
             if round.install.is_some() {
                 assert!(
                     effects.committed.is_empty(),
@@ -77,104 +77,106 @@ impl Replica {
         number: u64,
         effects: &mut Effects,
     ) {
-        self.cluster.note_entries(&entries);
-        let written = self.durability.written();
+        self.presence.cluster.note_entries(&entries);
+        let written = self.group.durability.written();
         let (term, vote) = vote.unwrap_or((written.term, written.vote));
         let hard_state = HardState {
             term,
             vote,
-            commit: self.consensus.committed(),
-            silent_until: self.joining.silent_until().unwrap_or_default(),
-            incarnation: self.requests.origin().incarnation,
+            commit: self.group.consensus.committed(),
+            silent_until: self.presence.joining.silent_until().unwrap_or_default(),
+            incarnation: self.group.requests.origin().incarnation,
         };
-        let is_in_ensemble = !self.consensus.is_alone();
+        let is_in_ensemble = !self.group.consensus.is_alone();
         let round = DiskRound { number, hard_state, entries, is_in_ensemble };
-        if !self.durability.record(round, effects) {
+        if !self.group.durability.record(round, effects) {
             self.on_persisted(number);
         }
     }
 
     /// Writes the first entry, if it is time.
     fn found(&mut self, effects: &mut Effects) {
-        let founding = &self.options.founding;
-        if !self.consensus.is_empty() || !self.joining.may_found(founding) {
+        let founding = &self.presence.options.founding;
+        if !self.group.consensus.is_empty() || !self.presence.joining.may_found(founding) {
             return;
         }
         let founders = &founding.membership;
-        self.joining.begin_writing_first_entry();
-        let (entry, hard_state) = first_entry(founders, self.durability.written());
+        self.presence.joining.begin_writing_first_entry();
+        let (entry, hard_state) = first_entry(founders, self.group.durability.written());
         tracing::debug!(voters = ?founders.voters, "founding");
         effects.entries.push(entry);
         effects.hard_state = Some(hard_state);
         effects.round = Some(FOUNDING_ROUND);
-        self.durability.set_written(hard_state);
+        self.group.durability.set_written(hard_state);
     }
 
     /// Announces who the members are, and what the ensemble is called, if this is the first leader.
     fn name_ensemble(&mut self, now: Now) {
-        if self.membership.has_target() || self.options.founding.members.is_empty() {
+        if self.group.membership.has_target() || self.presence.options.founding.members.is_empty() {
             return;
         }
         // Behind the first entry of its own a leader knows all that was ever said.
-        let knows_all = self.consensus.is_leader() && self.applied.term() == self.consensus.leadership().term;
-        let Some(leading) = self.leading.as_mut().filter(|leading| !leading.has_named_ensemble()) else {
+        let knows_all = self.group.consensus.is_leader()
+            && self.group.applied.term() == self.group.consensus.leadership().term;
+        let Some(leading) = self.group.leading.as_mut().filter(|leading| !leading.has_named_ensemble())
+        else {
             return;
         };
         if !knows_all {
             return;
         }
         leading.note_named_ensemble();
-        let cluster = match self.cluster.cluster() {
+        let cluster = match self.presence.cluster.cluster() {
             Cluster::Proposed(id) => id,
-            Cluster::None | Cluster::Known(_) => new_cluster_id(self.options.process, now),
+            Cluster::None | Cluster::Known(_) => new_cluster_id(self.presence.options.process, now),
         };
-        let membership = self.consensus.membership();
-        for (op, body) in naming_commands(cluster, &self.options.founding.members, membership) {
+        let membership = self.group.consensus.membership();
+        for (op, body) in naming_commands(cluster, &self.presence.options.founding.members, membership) {
             leading.announce(op, &body);
         }
     }
 
     /// The leader, if it is another member.
     pub(super) fn other_leader(&self) -> Option<u64> {
-        self.leadership.leader.filter(|leader| *leader != self.options.member)
+        self.group.leadership.leader.filter(|leader| *leader != self.presence.options.member)
     }
 
     /// Tells the parts when another member leads, this one or another, or in another term: everything is sent anew.
     pub(super) fn follow_leadership(&mut self, now: Now) {
-        let leadership = self.consensus.leadership();
-        if leadership == self.leadership {
+        let leadership = self.group.consensus.leadership();
+        if leadership == self.group.leadership {
             return;
         }
-        if !self.consensus.is_alone() {
+        if !self.group.consensus.is_alone() {
             let term = leadership.term;
             match leadership.leader {
                 Some(leader) => tracing::info!(leader, term, "leader elected"),
                 None => tracing::info!(term, "no leader: looking for one"),
             }
         }
-        self.leadership = leadership;
-        let lease_clock_bound_ms = self.options.lease_clock_bound_ms;
-        self.leading = self.consensus.is_leader().then(|| Leading::new(lease_clock_bound_ms));
+        self.group.leadership = leadership;
+        let lease_clock_bound_ms = self.presence.options.lease_clock_bound_ms;
+        self.group.leading = self.group.consensus.is_leader().then(|| Leading::new(lease_clock_bound_ms));
         self.propose_secret(now);
-        self.contact.make_due();
-        self.receiver.forget_unless_of(leadership.term);
-        self.requests.send_all_again();
-        self.digests.tell_anew();
-        self.membership.reconsider();
-        self.file_lists.begin_anew();
+        self.presence.contact.make_due();
+        self.group.transfer.receiver.forget_unless_of(leadership.term);
+        self.group.requests.send_all_again();
+        self.group.digests.tell_anew();
+        self.group.membership.reconsider();
+        self.presence.file_lists.begin_anew();
         // What a former leader heard is not known here.
-        self.sessions.liveness.renew_all(now.monotonic_ms);
+        self.presence.sessions.liveness.renew_all(now.monotonic_ms);
     }
 
     /// Proposes a secret for passwords of sessions, if the state has none, in front of everything that is still to come into the log:
     /// no session begins without it. If another one comes into the log before, that one counts.
     pub(super) fn propose_secret(&mut self, now: Now) {
-        if self.has_secret {
+        if self.group.applied.has_secret {
             return;
         }
-        if let Some(leading) = &mut self.leading {
+        if let Some(leading) = &mut self.group.leading {
             let mut body = Vec::new();
-            encode::secret(&mut body, &self.options.secret);
+            encode::secret(&mut body, &self.presence.options.secret);
             leading.announce(OpCode::SetSecret, &body);
         }
         self.place_announcements(now);
@@ -183,42 +185,42 @@ impl Replica {
     /// Sends outstanding batches to the leader: new ones, or all if it is another leader or nothing came back.
     fn send_batches(&mut self, now: Now, effects: &mut Effects) {
         self.follow_leadership(now);
-        self.requests.resend_if_lost();
-        let may_send = !self.read_only.is_learning() && !self.joining.awaits_admission();
-        let Some(leader) = self.leadership.leader.filter(|_| may_send) else { return };
-        if !self.consensus.is_leader() {
-            let forwards = self.requests.unsent().into_iter().map(PeerMessage::Forward);
+        self.group.requests.resend_if_lost();
+        let may_send = !self.group.read_only.is_learning() && !self.presence.joining.awaits_admission();
+        let Some(leader) = self.group.leadership.leader.filter(|_| may_send) else { return };
+        if !self.group.consensus.is_leader() {
+            let forwards = self.group.requests.unsent().into_iter().map(PeerMessage::Forward);
             return effects.messages.extend(forwards.map(|forward| (leader, forward.encode())));
         }
-        if !self.consensus.takes_proposals() {
+        if !self.group.consensus.takes_proposals() {
             return;
         }
         self.place_announcements(now);
-        for batch in self.requests.unsent() {
+        for batch in self.group.requests.unsent() {
             self.place(now, &batch);
         }
     }
 
     /// Puts what this leader has announced behind all that it has taken so far.
     pub(super) fn place_announcements(&mut self, now: Now) {
-        let origin = self.requests.origin();
-        let announced = self.leading.as_mut().map(|leading| leading.take_announcements(origin));
+        let origin = self.group.requests.origin();
+        let announced = self.group.leading.as_mut().map(|leading| leading.take_announcements(origin));
         announced.into_iter().flatten().for_each(|batch| self.place(now, &batch));
     }
 
     /// Puts a batch of this leader into the entry under construction, or into another one.
     fn place(&mut self, now: Now, batch: &[u8]) {
         self.make_room_for(batch.len());
-        if let Some(leading) = &mut self.leading {
+        if let Some(leading) = &mut self.group.leading {
             leading.add_own(batch, now.wall_ms);
         }
     }
 
     /// Proposes the entry under construction if a batch of this many bytes does not fit into it.
     pub(super) fn make_room_for(&mut self, bytes: usize) {
-        if self.leading.as_ref().is_some_and(|leading| !leading.has_room_for(bytes)) {
+        if self.group.leading.as_ref().is_some_and(|leading| !leading.has_room_for(bytes)) {
             self.propose();
-            if let Some(leading) = &mut self.leading {
+            if let Some(leading) = &mut self.group.leading {
                 leading.begin_entry();
             }
         }
@@ -226,22 +228,24 @@ impl Replica {
 
     /// Turns the leader's batches into entries of the log.
     fn propose(&mut self) {
-        let is_ensemble_named = self.membership.has_target() || self.options.founding.members.is_empty();
-        let Some(leading) = self.leading.as_mut().filter(|_| self.consensus.takes_proposals()) else {
+        let is_ensemble_named =
+            self.group.membership.has_target() || self.presence.options.founding.members.is_empty();
+        let Some(leading) = self.group.leading.as_mut().filter(|_| self.group.consensus.takes_proposals())
+        else {
             return;
         };
         while let Some(entry) = leading.take_entry(is_ensemble_named) {
             leading.proposals = Some(ProposalSizes::with(leading.proposals, entry.len()));
-            self.consensus.propose(entry);
+            self.group.consensus.propose(entry);
         }
     }
 
     /// Finds a place for items that need no entry.
     fn place_items(&mut self, now: Now, effects: &mut Effects) {
-        let is_alone = self.consensus.is_alone();
-        let is_linearizable = self.options.linearizable_reads;
+        let is_alone = self.group.consensus.is_alone();
+        let is_linearizable = self.presence.options.linearizable_reads;
         let needs_quorum = |item: &QueuedItem| !is_alone && item.needs_quorum(is_linearizable);
-        match self.requests.place_items(now.monotonic_ms, needs_quorum) {
+        match self.group.requests.place_items(now.monotonic_ms, needs_quorum) {
             Placed::Behind => {}
             Placed::AwaitQuorum => self.ask_questions(now),
             Placed::First => effects.locals = true,
@@ -250,12 +254,13 @@ impl Replica {
 
     /// Asks the leader the newest question without an answer. A leader with a lease answers at once.
     pub(super) fn ask_questions(&mut self, now: Now) {
-        let Some(question) = self.requests.ask() else { return };
-        let has_lease = self.leading.as_ref().is_some_and(|leading| leading.lease.is_valid(now.monotonic_ms));
-        if self.consensus.is_leader() && has_lease {
-            self.requests.answer(question, self.consensus.committed());
+        let Some(question) = self.group.requests.ask() else { return };
+        let has_lease =
+            self.group.leading.as_ref().is_some_and(|leading| leading.lease.is_valid(now.monotonic_ms));
+        if self.group.consensus.is_leader() && has_lease {
+            self.group.requests.answer(question, self.group.consensus.committed());
         } else {
-            self.consensus.ask_index(question);
+            self.group.consensus.ask_index(question);
         }
     }
 
@@ -264,10 +269,10 @@ impl Replica {
         if question.number == Question::OF_LEADER {
             return self.confirm_reports(question, effects);
         }
-        let asked_ms = self.requests.answer(question, index);
+        let asked_ms = self.group.requests.answer(question, index);
         if let Some(asked_ms) = asked_ms
-            && self.consensus.takes_proposals()
-            && let Some(leading) = &mut self.leading
+            && self.group.consensus.takes_proposals()
+            && let Some(leading) = &mut self.group.leading
         {
             leading.lease.extend(asked_ms);
         }
@@ -276,17 +281,24 @@ impl Replica {
     /// Reports to the leader, who may be this member, which sessions were heard.
     fn report_to_leader(&mut self, now: Now, effects: &mut Effects) {
         // Before it is admitted the leader may not listen to this process yet.
-        if !self.contact.is_due() || self.consensus.is_alone() || self.joining.awaits_admission() {
+        if !self.presence.contact.is_due()
+            || self.group.consensus.is_alone()
+            || self.presence.joining.awaits_admission()
+        {
             return;
         }
-        if self.consensus.is_leader() {
-            let (number, _) = self.contact.report(now.monotonic_ms);
-            if let Some(leading) = &mut self.leading {
-                leading.confirming.receive(self.options.member, self.options.process, number);
+        if self.group.consensus.is_leader() {
+            let (number, _) = self.presence.contact.report(now.monotonic_ms);
+            if let Some(leading) = &mut self.group.leading {
+                leading.confirming.receive(
+                    self.presence.options.member,
+                    self.presence.options.process,
+                    number,
+                );
             }
             self.ask_if_still_leading();
         } else if let Some(leader) = self.reachable_leader() {
-            let (number, sessions) = self.contact.report(now.monotonic_ms);
+            let (number, sessions) = self.presence.contact.report(now.monotonic_ms);
             effects.messages.push((leader, PeerMessage::Heard { number, sessions }.encode()));
         }
     }
@@ -295,36 +307,39 @@ impl Replica {
     /// leader. It reports to the one that speaks to it: the confirmation tells whether a quorum follows that one.
     fn reachable_leader(&self) -> Option<u64> {
         let leader = self.other_leader();
-        if self.read_only.is_disk_full() { self.contact.speaker().or(leader) } else { leader }
+        if self.presence.is_disk_full { self.presence.contact.speaker().or(leader) } else { leader }
     }
 
     /// A leader asks its quorum, if there are reports to confirm.
     fn ask_if_still_leading(&mut self) {
-        let Some(leading) = self.leading.as_mut().filter(|_| self.consensus.is_leader()) else { return };
+        let Some(leading) = self.group.leading.as_mut().filter(|_| self.group.consensus.is_leader()) else {
+            return;
+        };
         if leading.confirming.is_question_due() {
-            let question = self.requests.ask_as_leader();
+            let question = self.group.requests.ask_as_leader();
             leading.confirming.note_asked(question.asking);
-            self.consensus.ask_index(question);
+            self.group.consensus.ask_index(question);
         }
     }
 
     /// Confirms reports: a quorum followed this leader after it was asked.
     fn confirm_reports(&mut self, question: Question, effects: &mut Effects) {
-        let Some(leading) = self.leading.as_mut().filter(|_| question.origin == self.requests.origin())
+        let Some(leading) =
+            self.group.leading.as_mut().filter(|_| question.origin == self.group.requests.origin())
         else {
             return;
         };
-        let term = self.leadership.term;
+        let term = self.group.leadership.term;
         let reports = leading.confirming.answer(question.asking);
         // Ends that are not proposed yet have no entry that others could wait for: later reports are confirmed.
-        let last = self.consensus.last_entry();
+        let last = self.group.consensus.last_entry();
         let Some(ended) = leading.ended_through(last) else { return };
         // Ends by former leaders are known once an entry of this term is applied.
-        let knows_all = self.applied.term() == term;
-        let ended_through = if knows_all { ended.max(self.sessions.ended_through) } else { last };
+        let knows_all = self.group.applied.term() == term;
+        let ended_through = if knows_all { ended.max(self.presence.sessions.ended_through) } else { last };
         for (member, (process, number)) in reports {
-            if member == self.options.member {
-                self.contact.confirm(number, ended_through, self.applied.index());
+            if member == self.presence.options.member {
+                self.presence.contact.confirm(number, ended_through, self.group.applied.index());
             } else {
                 let limits = Some(ConfirmationLimits { process, term, ended_through });
                 effects.messages.push((member, PeerMessage::Confirmed { number, limits }.encode()));

@@ -14,12 +14,12 @@ use crate::message::{Condition, ConfirmationLimits, Envelope, Greeting, PeerMess
 use crate::processes::Speaker;
 use crate::{Cluster, Founding, Membership, Recovered, ReplicaOptions};
 
-impl Replica {
+impl Replica<'_> {
     pub(super) fn on_lost_link(&mut self, peer: u64) {
-        self.processes.lose(peer);
+        self.presence.processes.lose(peer);
         // A lease is the promise that no other member leads before an election timeout is over, whatever becomes of links.
-        if self.options.lease_clock_bound_ms.is_none() {
-            self.consensus.lost_link(peer);
+        if self.presence.options.lease_clock_bound_ms.is_none() {
+            self.group.consensus.lost_link(peer);
         }
     }
 
@@ -31,20 +31,22 @@ impl Replica {
             Err(error) => return tracing::error!(from, %error, "message of another member cannot be read"),
         };
         if self.cluster().is_foreign_to(envelope.cluster) {
-            return self.cluster.note_foreign(from, envelope.cluster, is_of_leader(&message));
+            return self.presence.cluster.note_foreign(from, envelope.cluster, is_of_leader(&message));
         }
-        self.cluster.note_own(from);
+        self.presence.cluster.note_own(from);
         // The log is about to begin: a message for the one before is lost.
-        if self.joining.is_writing_first_entry() || !self.hears(from, envelope.process, now.monotonic_ms) {
+        if self.presence.joining.is_writing_first_entry()
+            || !self.hears(from, envelope.process, now.monotonic_ms)
+        {
             return;
         }
         // Once the founding stands in the log, the others who founded have the same proposal, or have it from the log soon. A
         // member that comes with another one later was not among them, or has forgotten.
         if let PeerMessage::Greeting(greeting) = &message
-            && self.consensus.is_empty()
+            && self.group.consensus.is_empty()
         {
             let has_begun = matches!(greeting.condition, Condition::Established | Condition::Founding);
-            self.cluster.agree(envelope.cluster, has_begun);
+            self.presence.cluster.agree(envelope.cluster, has_begun);
         }
         match message {
             PeerMessage::Greeting(greeting) => self.on_greeting(from, envelope, greeting),
@@ -59,7 +61,7 @@ impl Replica {
 
     /// True if a message is to be heard that comes from `process` in the name of `from`.
     fn hears(&mut self, from: u64, process: u64, now_ms: u64) -> bool {
-        match self.processes.hear(from, process, now_ms) {
+        match self.presence.processes.hear(from, process, now_ms) {
             Speaker::Known => true,
             Speaker::Successor => {
                 self.note_restart(from);
@@ -79,9 +81,9 @@ impl Replica {
     /// A leader that hears of a member again knows which entries it had acknowledged, and that it may not have them any
     /// more.
     fn note_restart(&mut self, member: u64) {
-        if self.consensus.is_leader()
-            && let Some(acknowledged) = self.consensus.forget_matched(member)
-            && let Some(leading) = &mut self.leading
+        if self.group.consensus.is_leader()
+            && let Some(acknowledged) = self.group.consensus.forget_matched(member)
+            && let Some(leading) = &mut self.group.leading
         {
             leading.note_restart(member, acknowledged);
         }
@@ -92,7 +94,7 @@ impl Replica {
         match message {
             PeerMessage::Confirmed { number, limits } => self.on_confirmed(number, limits),
             // What cannot be written is sent again when there is room.
-            message if self.read_only.is_disk_full() && !self.consensus.is_leader() => {
+            message if self.presence.is_disk_full && !self.group.consensus.is_leader() => {
                 self.note_speaker(from, &message);
             }
             PeerMessage::Raft(message) if message.from == from => self.on_raft_message(now, message),
@@ -106,32 +108,32 @@ impl Replica {
             PeerMessage::Forward(batch) => self.on_forward(now, from, &batch),
             PeerMessage::Heard { number, sessions } => {
                 for session in sessions {
-                    self.sessions.liveness.touch(session, now.monotonic_ms);
+                    self.presence.sessions.liveness.touch(session, now.monotonic_ms);
                 }
-                if let Some(leading) = &mut self.leading {
+                if let Some(leading) = &mut self.group.leading {
                     leading.confirming.receive(from, process, number);
                 }
             }
-            PeerMessage::Offer(_) if self.joining.is_inquiring() => {}
+            PeerMessage::Offer(_) if self.presence.joining.is_inquiring() => {}
             PeerMessage::Offer(offer) if offer.from == from => self.on_offer(offer),
             PeerMessage::Offer(_) => tracing::error!(from, "offer in the name of another member dropped"),
             PeerMessage::Fetch { index, offset } => self.on_fetch(SnapshotRead { to: from, index, offset }),
             PeerMessage::Piece(piece) => {
-                self.receiver.on_piece(from, piece, &mut self.outgoing.snapshot_writes);
+                self.group.transfer.receiver.on_piece(from, piece, &mut self.group.outgoing.snapshot_writes);
             }
-            PeerMessage::Gone { index } => self.receiver.on_gone(from, index),
+            PeerMessage::Gone { index } => self.group.transfer.receiver.on_gone(from, index),
             PeerMessage::Damaged { index } => {
-                if self.complaints.note(from, index) {
-                    self.consensus.want_snapshot();
+                if self.group.transfer.complaints.note(from, index) {
+                    self.group.consensus.want_snapshot();
                 }
             }
             PeerMessage::Digest { index, digest, is_in_doubt } => {
                 self.on_digest(ToldDigest { from, index, digest, is_in_doubt });
             }
-            PeerMessage::Diverged { index, digest } => self.digests.on_diverged(index, digest),
+            PeerMessage::Diverged { index, digest } => self.group.digests.on_diverged(index, digest),
             PeerMessage::WantsLead => self.on_wants_lead(from),
-            PeerMessage::FileList { lines } => self.file_lists.hear(from, &lines),
-            PeerMessage::Present { profile } => self.profiles.hear(from, profile),
+            PeerMessage::FileList { lines } => self.presence.file_lists.hear(from, &lines),
+            PeerMessage::Present { profile } => self.presence.processes.profiles.hear(from, profile),
             PeerMessage::Greeting(_) => {}
         }
     }
@@ -140,35 +142,35 @@ impl Replica {
     /// member's number is none for this one. One of an earlier build has no limits, and counts at once.
     fn on_confirmed(&mut self, number: u64, limits: Option<ConfirmationLimits>) {
         let ended_through = match limits {
-            Some(limits) if limits.process != self.options.process => return,
-            Some(limits) if limits.term < self.consensus.leadership().term => return,
+            Some(limits) if limits.process != self.presence.options.process => return,
+            Some(limits) if limits.term < self.group.consensus.leadership().term => return,
             Some(limits) => limits.ended_through,
             None => 0,
         };
-        self.contact.confirm(number, ended_through, self.applied.index());
+        self.presence.contact.confirm(number, ended_through, self.group.applied.index());
     }
 
     fn on_raft_message(&mut self, now: Now, message: Message) {
         self.note_leader(&message);
-        if self.joining.is_inquiring() {
+        if self.presence.joining.is_inquiring() {
             return;
         }
-        self.consensus.step(message);
+        self.group.consensus.step(message);
         self.follow_leadership(now);
     }
 
     /// Takes a batch for the leader. One that does not lead drops it: the sender will notice that another member leads.
     fn on_forward(&mut self, now: Now, from: u64, batch: &[u8]) {
-        if !self.consensus.takes_proposals() {
+        if !self.group.consensus.takes_proposals() {
             return;
         }
         self.make_room_for(batch.len());
-        match self.leading.as_mut().map(|leading| leading.add_foreign(batch, now.wall_ms)) {
+        match self.group.leading.as_mut().map(|leading| leading.add_foreign(batch, now.wall_ms)) {
             // The sender tells of them in its next report only. They are heard now, so that no end of theirs is proposed behind this.
             Some(Ok(resumed)) => {
                 resumed
                     .into_iter()
-                    .for_each(|session| self.sessions.liveness.touch(session, now.monotonic_ms));
+                    .for_each(|session| self.presence.sessions.liveness.touch(session, now.monotonic_ms));
             }
             Some(Err(error)) => tracing::error!(from, %error, "batch of another member cannot be read"),
             None => {}
@@ -178,36 +180,36 @@ impl Replica {
     fn note_speaker(&mut self, from: u64, message: &PeerMessage) {
         let PeerMessage::Raft(message) = message else { return };
         if matches!(message.msg_type, MessageType::MsgHeartbeat | MessageType::MsgAppend) {
-            self.contact.note_speaker(from);
+            self.presence.contact.note_speaker(from);
         }
     }
 
     fn on_digest(&mut self, told: ToldDigest) {
-        if !self.consensus.is_leader() {
-            return self.digests.compare_with_leader(told);
+        if !self.group.consensus.is_leader() {
+            return self.group.digests.compare_with_leader(told);
         }
-        if let Some(leading) = &mut self.leading {
-            let (own, membership) = (self.options.member, self.consensus.membership());
-            let out = &mut self.outgoing.messages;
-            self.digests.judge(own, told, &mut leading.digests, membership, out);
+        if let Some(leading) = &mut self.group.leading {
+            let (own, membership) = (self.presence.options.member, self.group.consensus.membership());
+            let out = &mut self.group.outgoing.messages;
+            self.group.digests.judge(own, told, &mut leading.digests, membership, out);
         }
     }
 
     fn on_offer(&mut self, offer: Message) {
-        if offer.get_snapshot().get_metadata().index <= self.consensus.committed() {
+        if offer.get_snapshot().get_metadata().index <= self.group.consensus.committed() {
             // The snapshot was here before, and the answer was lost: the library says what this member has.
-            self.consensus.step(offer);
+            self.group.consensus.step(offer);
         } else {
-            self.receiver.on_offer(offer);
+            self.group.transfer.receiver.on_offer(offer);
         }
     }
 
     /// Another member asks for a piece of this one's snapshot.
     fn on_fetch(&mut self, read: SnapshotRead) {
-        if let Some(leading) = &mut self.leading {
+        if let Some(leading) = &mut self.group.leading {
             leading.offers.note_fetch(read.to);
         }
-        self.outgoing.snapshot_reads.push(read);
+        self.group.outgoing.snapshot_reads.push(read);
     }
 
     /// A piece of this member's snapshot was read, or the snapshot is not there any more.
@@ -216,70 +218,75 @@ impl Replica {
         let message = match piece {
             Some((bytes, is_last)) => PeerMessage::Piece(SnapshotWrite { index, offset, bytes, is_last }),
             None => {
-                self.consensus.snapshot_failed(to);
+                self.group.consensus.snapshot_failed(to);
                 PeerMessage::Gone { index }
             }
         };
-        self.outgoing.messages.push((to, message.encode()));
+        self.group.outgoing.messages.push((to, message.encode()));
     }
 
     /// Makes again the offers of snapshots that seem to be lost.
     pub(super) fn renew_offers(&mut self) {
-        let Some(leading) = &mut self.leading else { return };
-        let followers = self.consensus.followers();
+        let Some(leading) = &mut self.group.leading else { return };
+        let followers = self.group.consensus.followers();
         let gets_one = |id: &u64| followers.get(id).is_some_and(|follower| follower.gets_snapshot);
-        let offered: Vec<u64> = self.consensus.membership().all().filter(gets_one).collect();
+        let offered: Vec<u64> = self.group.consensus.membership().all().filter(gets_one).collect();
         for member in leading.offers.tick(&offered) {
-            self.consensus.snapshot_failed(member);
+            self.group.consensus.snapshot_failed(member);
         }
     }
 
     /// Now and then tells the other members that this one runs.
     pub(super) fn tell_presence(&mut self) {
-        if self.processes.tick() {
-            let others = self.consensus.membership().all().filter(|id| *id != self.options.member);
-            let present = PeerMessage::Present { profile: self.profiles.own().to_vec() }.encode();
-            self.outgoing.messages.extend(others.map(|id| (id, present.clone())));
+        if self.presence.processes.tick() {
+            let others =
+                self.group.consensus.membership().all().filter(|id| *id != self.presence.options.member);
+            let present =
+                PeerMessage::Present { profile: self.presence.processes.profiles.own().to_vec() }.encode();
+            self.group.outgoing.messages.extend(others.map(|id| (id, present.clone())));
         }
     }
 
     /// Greeting of this member: a question to another one, or an answer with a leader's ruling.
     pub(super) fn greeting(&self, purpose: Purpose, ruling: Option<Ruling>) -> Vec<u8> {
-        let (condition, leadership) = (self.condition(), self.consensus.leadership());
-        let (membership, addresses) = (self.consensus.membership().clone(), self.membership.addresses());
-        let (term, leader, found) = (leadership.term, leadership.leader, self.disk_age.found());
+        let (condition, leadership) = (self.condition(), self.group.consensus.leadership());
+        let (membership, addresses) =
+            (self.group.consensus.membership().clone(), self.group.membership.addresses());
+        let (term, leader, found) = (leadership.term, leadership.leader, self.presence.disk_age.found());
         let greeting = Greeting { condition, purpose, term, membership, addresses, leader, found, ruling };
         PeerMessage::Greeting(greeting).encode()
     }
 
     fn condition(&self) -> Condition {
-        self.joining.condition(self.read_only.is_learning(), self.durability.written().term)
+        self.presence
+            .joining
+            .condition(self.group.read_only.is_learning(), self.group.durability.written().term)
     }
 
     fn on_greeting(&mut self, from: u64, Envelope { cluster, process }: Envelope, greeting: Greeting) {
         let condition = greeting.condition;
         match greeting.purpose {
             Purpose::Question => self.answer_greeting(from, (cluster, process), &greeting),
-            Purpose::Answer { asker } if asker == self.options.process => {}
+            Purpose::Answer { asker } if asker == self.presence.options.process => {}
             // Another process with this member's number has asked.
             Purpose::Answer { .. } => return,
         }
         if self.cluster().shares_log_with(cluster) {
             self.on_admission_answered(from, &greeting);
             if condition == Condition::Established {
-                self.membership.note_ready(from);
+                self.group.membership.note_ready(from);
             }
         }
-        if !self.joining.is_without_data() {
+        if !self.presence.joining.is_without_data() {
             self.on_inquiry_answered(from, cluster, greeting);
         } else if matches!(condition, Condition::Established | Condition::Learning) {
             tracing::info!(member = from, "there is an ensemble already: waiting to be told its state");
             self.await_state();
             self.on_inquiry_answered(from, cluster, greeting);
         } else if condition == Condition::Empty {
-            self.joining.note_empty(from);
+            self.presence.joining.note_empty(from);
         } else {
-            self.joining.note_begun(from);
+            self.presence.joining.note_begun(from);
         }
     }
 
@@ -288,25 +295,26 @@ impl Replica {
         let ruling = self.rule(from, greeting);
         // A member that has nothing knows that already.
         let ruling = ruling.filter(|_| !has_nothing && self.cluster().shares_log_with(cluster));
-        self.outgoing.messages.push((from, self.greeting(Purpose::Answer { asker }, ruling)));
+        self.group.outgoing.messages.push((from, self.greeting(Purpose::Answer { asker }, ruling)));
         if has_nothing && self.condition() == Condition::Established {
-            self.consensus.begin_anew(from);
+            self.group.consensus.begin_anew(from);
         }
     }
 
     /// This leader's judgement of the disk of a member that was started; `None` from a member that does not lead.
     fn rule(&mut self, member: u64, greeting: &Greeting) -> Option<Ruling> {
-        if !self.consensus.takes_proposals() {
+        if !self.group.consensus.takes_proposals() {
             return None;
         }
-        let acknowledged = self.leading.as_ref().and_then(|leading| leading.acknowledged_before(member));
-        Some(self.disk_age.rule(member, &greeting.found, acknowledged))
+        let acknowledged =
+            self.group.leading.as_ref().and_then(|leading| leading.acknowledged_before(member));
+        Some(self.presence.disk_age.rule(member, &greeting.found, acknowledged))
     }
 
     fn on_admission_answered(&mut self, from: u64, greeting: &Greeting) {
-        match self.joining.note_admission(from, greeting, self.consensus.membership()) {
+        match self.presence.joining.note_admission(from, greeting, self.group.consensus.membership()) {
             AdmissionState::Waiting => {}
-            AdmissionState::Admitted => self.consensus.set_silent(self.joining.is_silent()),
+            AdmissionState::Admitted => self.group.consensus.set_silent(self.presence.joining.is_silent()),
             AdmissionState::Outdated => self.on_outdated(from),
         }
     }
@@ -315,7 +323,7 @@ impl Replica {
     fn on_outdated(&mut self, leader: u64) {
         tracing::error!(
             leader,
-            last_entry = self.disk_age.found().last.1,
+            last_entry = self.presence.disk_age.found().last.1,
             "this member's disk is older than what it has acknowledged: it learns before it votes or serves clients; do \
              not put back copies of a member's directory"
         );
@@ -324,24 +332,24 @@ impl Replica {
 
     /// From now on this member does not vote until it knows as much as the ensemble did when it came.
     pub(super) fn await_state(&mut self) {
-        self.joining.await_state();
-        self.consensus.set_silent(true);
-        self.read_only.begin_learning();
+        self.presence.joining.await_state();
+        self.group.consensus.set_silent(true);
+        self.group.read_only.begin_learning();
     }
 
     fn on_inquiry_answered(&mut self, from: u64, cluster: Cluster, greeting: Greeting) {
-        if self.joining.is_inquiring() {
-            if let Some((cluster, term)) = self.joining.note_answer(from, cluster, greeting) {
+        if self.presence.joining.is_inquiring() {
+            if let Some((cluster, term)) = self.presence.joining.note_answer(from, cluster, greeting) {
                 let id = format!("{cluster:016x}");
                 tracing::info!(term, cluster = id, "learned the current term from a quorum");
-                self.cluster.learn(cluster);
-                self.consensus.adopt_term(term);
+                self.presence.cluster.learn(cluster);
+                self.group.consensus.adopt_term(term);
             }
         } else if self.cluster().known().is_none() {
             let is_founded = self.is_founded_by(from, &greeting);
-            let vouched = self.joining.note_voucher(from, cluster, greeting);
+            let vouched = self.presence.joining.note_voucher(from, cluster, greeting);
             if let Some(cluster) = cluster.known().filter(|_| is_founded).or(vouched) {
-                self.cluster.learn(cluster);
+                self.presence.cluster.learn(cluster);
             }
         }
     }
@@ -350,9 +358,9 @@ impl Replica {
     /// names the same members at the same addresses. One such word is enough, where otherwise most voters have to vouch for an
     /// ensemble: another founder may have lost its disk, and cannot.
     fn is_founded_by(&self, from: u64, greeting: &Greeting) -> bool {
-        let Founding { membership, members, .. } = &self.options.founding;
-        self.cluster.is_unnamed()
-            && !self.consensus.is_empty()
+        let Founding { membership, members, .. } = &self.presence.options.founding;
+        self.presence.cluster.is_unnamed()
+            && !self.group.consensus.is_empty()
             && greeting.condition == Condition::Established
             && membership.voters.contains(&from)
             && greeting.addresses.is_some_and(|addresses| digest_of_members(members) == Some(addresses))
@@ -365,45 +373,51 @@ impl Replica {
             MessageType::MsgAppend => {}
             _ => return,
         }
-        if self.joining.is_without_data() {
+        if self.presence.joining.is_without_data() {
             self.await_state();
         }
         let Message { from, term, commit, .. } = *message;
-        self.joining.note_append(from, term, commit, self.consensus.leadership().term);
+        self.presence.joining.note_append(from, term, commit, self.group.consensus.leadership().term);
     }
 
     /// A heartbeat tells up to which entry this member has acknowledged what is committed.
     fn note_heartbeat(&mut self, message: &Message) {
-        let is_of_now = message.term == self.consensus.leadership().term;
-        let is_learning = self.joining.silent_until().is_some();
-        if is_of_now && !is_learning && message.commit > self.consensus.last_entry() {
+        let is_of_now = message.term == self.group.consensus.leadership().term;
+        let is_learning = self.presence.joining.silent_until().is_some();
+        if is_of_now && !is_learning && message.commit > self.group.consensus.last_entry() {
             self.on_outdated(message.from);
         }
     }
 
     /// Each tick of a member that has no say yet.
     pub(super) fn tick_joining(&mut self) {
-        if self.joining.catch_up(self.applied.get(), self.leadership.term) {
+        if self.presence.joining.catch_up(self.group.applied.get(), self.group.leadership.term) {
             tracing::info!("caught up: taking part in elections");
-            self.consensus.set_silent(self.joining.is_silent());
+            self.group.consensus.set_silent(self.presence.joining.is_silent());
             self.number_this_start_anew();
         }
-        if self.is_number_used_up && !self.read_only.has_work() && self.joining.silent_until().is_none() {
+        if self.presence.disk_age.is_number_used_up
+            && !self.group.read_only.has_work()
+            && self.presence.joining.silent_until().is_none()
+        {
             self.number_this_start_anew();
         }
         self.finish_learning();
-        if let Some(unheard) = self.joining.tick_founding(&self.options.founding) {
+        if let Some(unheard) = self.presence.joining.tick_founding(&self.presence.options.founding) {
             tracing::warn!(
                 members = ?unheard,
                 "most members have no data, and would found an ensemble; it waits for members that were never heard and may have data: \
                  start them, or start one of the others with --found-by-majority if there is nothing to be found"
             );
         }
-        let is_founding = matches!(self.cluster(), Cluster::Proposed(_)) && !self.consensus.is_alone();
-        if self.joining.has_questions() || is_founding {
+        let is_founding = matches!(self.cluster(), Cluster::Proposed(_)) && !self.group.consensus.is_alone();
+        if self.presence.joining.has_questions() || is_founding {
             let question = self.greeting(Purpose::Question, None);
-            let asked = self.joining.asked(&self.options.founding.membership, self.consensus.membership());
-            self.outgoing.messages.extend(asked.into_iter().map(|id| (id, question.clone())));
+            let asked = self
+                .presence
+                .joining
+                .asked(&self.presence.options.founding.membership, self.group.consensus.membership());
+            self.group.outgoing.messages.extend(asked.into_iter().map(|id| (id, question.clone())));
         }
     }
 
@@ -411,52 +425,57 @@ impl Replica {
     /// connection waits for requests that came under the number that it had. Those that
     /// have been sent may still come into the log, in batches whose numbers must not be given again: then this start gets another number, too.
     pub(super) fn number_this_start_anew(&mut self) {
-        let Origin { member, incarnation } = self.requests.origin();
-        let last_start = self.disk_age.last_start(self.options.member);
-        let was_used = last_start >= incarnation || self.requests.has_numbered();
-        let next = || Recovered::next_start(last_start.max(incarnation), self.options.process);
+        let Origin { member, incarnation } = self.group.requests.origin();
+        let last_start = self.presence.disk_age.last_start(self.presence.options.member);
+        let was_used = last_start >= incarnation || self.group.requests.has_numbered();
+        let next = || Recovered::next_start(last_start.max(incarnation), self.presence.options.process);
         let incarnation = if was_used { next() } else { incarnation };
-        self.is_number_used_up = false;
-        self.disk_age.begin_anew(incarnation);
-        self.sessions.begin_start(self.options.member, incarnation);
-        self.requests.begin_anew(Origin { member, incarnation });
+        self.presence.disk_age.is_number_used_up = false;
+        self.presence.disk_age.begin_anew(incarnation);
+        self.presence.sessions.begin_start(self.presence.options.member, incarnation);
+        self.group.requests.begin_anew(Origin { member, incarnation });
     }
 
     /// The state knows a start of this member that its disk has forgotten, and that the members which admitted it did not know of then. What it
     /// sends under its number may be refused for ever: it takes another one, once its clients have been sent away.
     pub(super) fn note_number_used_up(&mut self) {
-        if self.is_number_used_up || self.read_only.is_learning() || !self.disk_age.has_forgotten_start() {
+        if self.presence.disk_age.is_number_used_up
+            || self.group.read_only.is_learning()
+            || !self.presence.disk_age.has_forgotten_start()
+        {
             return;
         }
         tracing::error!(
-            start = self.disk_age.found().start,
-            last_start = self.disk_age.last_start(self.options.member),
+            start = self.presence.disk_age.found().start,
+            last_start = self.presence.disk_age.last_start(self.presence.options.member),
             "the ensemble knows a start of this member that its disk has forgotten, and may refuse its writes: it closes its \
              connections and goes on as another start; do not put back copies of a member's directory"
         );
-        self.is_number_used_up = true;
-        self.read_only.begin_learning();
+        self.presence.disk_age.is_number_used_up = true;
+        self.group.read_only.begin_learning();
     }
 
     /// A member that has learned serves clients once that, and the number of its start, are on disk.
     fn finish_learning(&mut self) {
-        let written = self.durability.written();
+        let written = self.group.durability.written();
         let is_written =
-            (written.silent_until, written.incarnation) == (0, self.requests.origin().incarnation);
-        let is_numbered = is_written && !self.is_number_used_up;
-        if self.joining.silent_until().is_none() && is_numbered && self.durability.is_synced() {
-            self.read_only.end_learning();
+            (written.silent_until, written.incarnation) == (0, self.group.requests.origin().incarnation);
+        let is_numbered = is_written && !self.presence.disk_age.is_number_used_up;
+        if self.presence.joining.silent_until().is_none() && is_numbered && self.group.durability.is_synced()
+        {
+            self.group.read_only.end_learning();
         }
     }
 
     /// The first entry is on disk: the log begins.
     pub(super) fn on_founded(&mut self) {
-        let (entry, hard_state) = first_entry(&self.options.founding.membership, self.durability.written());
+        let (entry, hard_state) =
+            first_entry(&self.presence.options.founding.membership, self.group.durability.written());
         let mut recovered = Recovered::new((0, 0), Membership::default(), hard_state, vec![entry]);
         recovered.cluster = self.cluster();
-        let ReplicaOptions { member, seed, entry_bytes_kept, .. } = self.options;
-        self.consensus = Consensus::new(member, seed, entry_bytes_kept, recovered);
-        self.joining.end_founding();
+        let ReplicaOptions { member, seed, entry_bytes_kept, .. } = self.presence.options;
+        self.group.consensus = Consensus::new(member, seed, entry_bytes_kept, recovered);
+        self.presence.joining.end_founding();
     }
 }
 

@@ -1,8 +1,24 @@
 //! Standing of a member in its ensemble, for those who operate it.
 
-use super::Replica;
+use crate::group::Group;
+use crate::presence::Presence;
 use crate::proposal_sizes::ProposalSizes;
 use crate::read_only::ReadOnlyReason;
+
+/// Part of a member in its ensemble.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// There are no other members.
+    Alone,
+    Leader,
+    Follower,
+    /// The member follows and has no vote.
+    Observer,
+    /// No leader is known: writes wait. Or the member was removed.
+    Looking,
+    /// Nothing can be written: there is no quorum, or no room on its disk.
+    ReadOnly,
+}
 
 /// Facts about a member and, if it leads, about those who follow it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -49,47 +65,92 @@ pub struct FollowerStanding {
     pub lag_ms: u64,
 }
 
-impl Replica {
+/// Facts that a member knows of itself in one of its groups.
+#[derive(Clone, Copy, Debug)]
+pub struct MemberFacts<'a> {
+    presence: &'a Presence,
+    group: &'a Group,
+}
+
+impl<'a> MemberFacts<'a> {
+    pub fn of(presence: &'a Presence, group: &'a Group) -> MemberFacts<'a> {
+        MemberFacts { presence, group }
+    }
+}
+
+impl MemberFacts<'_> {
+    /// Part of this member in its ensemble, as far as it knows.
+    pub fn role(&self) -> Role {
+        if self.group.read_only.refuses_reads() || self.presence.joining.awaits_admission() {
+            return Role::Looking;
+        }
+        if self.group.read_only.is_active() {
+            return Role::ReadOnly;
+        }
+        if self.presence.options.founding.members.is_empty() {
+            return Role::Alone;
+        }
+        let own = self.presence.options.member;
+        match self.group.consensus.leadership().leader {
+            Some(leader) if leader == own => Role::Leader,
+            Some(_) if self.group.consensus.membership().learners.contains(&own) => Role::Observer,
+            Some(_) => Role::Follower,
+            None => Role::Looking,
+        }
+    }
+
+    /// Time of this member's last contact with a quorum, in milliseconds of its monotonic clock: every session that was heard
+    /// here before was known then to a leader that a quorum followed. A member alone has no other that could know more: the end
+    /// of time.
+    pub fn confirmed_ms(&self) -> u64 {
+        if self.group.consensus.is_alone() { u64::MAX } else { self.presence.contact.confirmed_ms() }
+    }
+
     /// The last entry in its log.
     pub fn last_entry(&self) -> u64 {
-        self.consensus.last_entry()
+        self.group.consensus.last_entry()
     }
 
     /// Entry up to which everything is committed, as far as the member knows.
     pub fn committed_entry(&self) -> u64 {
-        self.consensus.committed()
+        self.group.consensus.committed()
     }
 
     /// The member's standing now.
     pub fn standing(&self) -> Standing {
-        let leadership = self.consensus.leadership();
-        let membership = self.consensus.membership();
-        let others = self.consensus.is_leader().then(|| self.consensus.followers()).into_iter().flatten();
-        let others = others.filter(|(member, _)| *member != self.options.member);
+        let leadership = self.group.consensus.leadership();
+        let membership = self.group.consensus.membership();
+        let others =
+            self.group.consensus.is_leader().then(|| self.group.consensus.followers()).into_iter().flatten();
+        let others = others.filter(|(member, _)| *member != self.presence.options.member);
         let followers = others.map(|(member, follower)| FollowerStanding {
             member,
             has_vote: !membership.learners.contains(&member),
             is_heard: follower.is_heard,
             gets_snapshot: follower.gets_snapshot,
             matched: follower.matched,
-            lag_ms: self.leading.as_ref().map_or(0, |leading| leading.log_ends.lag_ms(follower.matched)),
+            lag_ms: self
+                .group
+                .leading
+                .as_ref()
+                .map_or(0, |leading| leading.log_ends.lag_ms(follower.matched)),
         });
-        let (snapshot, snapshot_term) = self.consensus.snapshot();
+        let (snapshot, snapshot_term) = self.group.consensus.snapshot();
         Standing {
-            last_term: self.consensus.last_term(),
+            last_term: self.group.consensus.last_term(),
             snapshot,
             snapshot_term,
             term: leadership.term,
-            read_only: self.read_only.reason(),
-            awaits_admission: self.joining.awaits_admission(),
+            read_only: self.group.read_only.reason(),
+            awaits_admission: self.presence.joining.awaits_admission(),
             leader: leadership.leader,
-            last_entry: self.consensus.last_entry(),
-            committed: self.consensus.committed(),
-            applied: self.applied.get().0,
+            last_entry: self.group.consensus.last_entry(),
+            committed: self.group.consensus.committed(),
+            applied: self.group.applied.get().0,
             followers: followers.collect(),
-            profiles: self.profiles.of_others(membership),
-            proposals: self.leading.as_ref().and_then(|leading| leading.proposals),
-            sessions_expired: self.sessions.expired,
+            profiles: self.presence.processes.profiles.of_others(membership),
+            proposals: self.group.leading.as_ref().and_then(|leading| leading.proposals),
+            sessions_expired: self.presence.sessions.expired,
         }
     }
 }

@@ -8,8 +8,8 @@ use crate::message::{
     Condition, ConfirmationLimits, Envelope, FoundOnDisk, Greeting, PeerMessage, Purpose, Ruling,
 };
 use crate::{
-    Cluster, Effects, Founding, HardState, HeldState, Input, Membership, OwnState, Recovered, Replica,
-    ReplicaOptions, Replicated, WORK_AT_ONCE,
+    Cluster, Effects, Founding, HardState, HeldState, Input, Membership, OwnState, Recovered, ReplicaOptions,
+    Replicated, SingleGroup, WORK_AT_ONCE,
 };
 use paddock_state::{ClientInput, ConnId, Now, Outboxes, ProvenIds, Resumption};
 
@@ -38,14 +38,14 @@ fn options(voters: Vec<u64>) -> ReplicaOptions {
     }
 }
 
-fn alone(state: &Replicated) -> Replica {
+fn alone(state: &Replicated) -> SingleGroup {
     let (membership, hard_state) = (Membership::default(), HardState::default());
     let mut recovered = Recovered::new((0, 0), membership, hard_state, vec![]);
     recovered.begin(1, 1, state.tree(), NOW);
-    Replica::new(options(vec![1]), recovered, state, NOW)
+    SingleGroup::new(options(vec![1]), recovered, state, NOW)
 }
 
-fn settle(replica: &mut Replica, state: &mut Replicated) {
+fn settle(replica: &mut SingleGroup, state: &mut Replicated) {
     let mut effects = Effects::default();
     let mut out = Outboxes::new(1);
     loop {
@@ -80,7 +80,7 @@ fn no_gate_is_left_for_a_connection_that_was_gone_when_its_session_came_back() {
     settle(&mut replica, &mut state);
     let session = state.tree().sessions().map(|(session, _)| session).next();
     let session = session.expect("it was just created");
-    assert_eq!(replica.sessions.conn(session), Some(first));
+    assert_eq!(replica.presence.sessions.conn(session), Some(first));
 
     replica.step(NOW, Input::Client(ClientInput::Disconnect { conn: first }));
     replica.step(
@@ -92,8 +92,8 @@ fn no_gate_is_left_for_a_connection_that_was_gone_when_its_session_came_back() {
         }),
     );
     settle(&mut replica, &mut state);
-    assert_eq!(replica.sessions.conn(session), Some(second));
-    assert_eq!(replica.gates.closed_forever().next(), None, "{:?}", replica.gates);
+    assert_eq!(replica.presence.sessions.conn(session), Some(second));
+    assert_eq!(replica.presence.gates.closed_forever().next(), None, "{:?}", replica.presence.gates);
 }
 
 /// Counts how often others have the state, which they must find within an entry, and notes the zxid and the number of ephemerals
@@ -211,17 +211,17 @@ fn create_ephemeral(session: SessionId, number: usize) -> Vec<u8> {
 }
 
 /// Member 1 of an ensemble of three that has been at entry 1, in term 2.
-fn one_of_three() -> (Replica, Membership) {
+fn one_of_three() -> (SingleGroup, Membership) {
     let membership = Membership::new(vec![1, 2, 3], vec![]);
     let state = Replicated::new(Tree::new(), (1, 1), membership.clone());
     let hard_state = HardState { term: 2, ..HardState::default() };
     let mut recovered = Recovered::new((1, 1), membership.clone(), hard_state, vec![]);
     recovered.cluster = Cluster::Known(7);
     recovered.begin(1, 1, state.tree(), NOW);
-    (Replica::new(options(vec![1, 2, 3]), recovered, &state, NOW), membership)
+    (SingleGroup::new(options(vec![1, 2, 3]), recovered, &state, NOW), membership)
 }
 
-fn hear(replica: &mut Replica, message: &PeerMessage) {
+fn hear(replica: &mut SingleGroup, message: &PeerMessage) {
     let mut bytes = message.encode();
     Envelope { cluster: Cluster::Known(7), process: 9 }.seal(&mut bytes);
     replica.step(NOW, Input::Peer { from: 2, bytes });
@@ -232,9 +232,9 @@ fn a_confirmation_counts_for_its_process_in_its_term_once_all_ends_are_applied()
     let (mut replica, _) = one_of_three();
     let limits = ConfirmationLimits { process: 1, term: 2, ended_through: 1 };
     let mut confirmed_ms = |report_ms: u64, limits: Option<ConfirmationLimits>| {
-        let (number, _) = replica.contact.report(report_ms);
+        let (number, _) = replica.presence.contact.report(report_ms);
         hear(&mut replica, &PeerMessage::Confirmed { number, limits });
-        replica.contact.confirmed_ms()
+        replica.presence.contact.confirmed_ms()
     };
     assert_eq!(confirmed_ms(2000, Some(limits)), 2000);
     let of_process_before = ConfirmationLimits { process: 5, ..limits };
@@ -259,7 +259,7 @@ fn an_answer_to_another_process_with_the_same_number_admits_nobody() {
             ruling: Some(Ruling::Admitted),
         };
         hear(&mut replica, &PeerMessage::Greeting(greeting));
-        replica.joining.awaits_admission()
+        replica.presence.joining.awaits_admission()
     };
     assert!(awaits_after_answer_to(2), "this member's process is 1");
     assert!(!awaits_after_answer_to(1));
@@ -272,9 +272,9 @@ fn a_start_that_has_sent_a_batch_gets_another_number_when_the_member_has_learned
     let mut state = Replicated::new(Tree::new(), (0, 0), Membership::default());
     let mut replica = alone(&state);
     settle(&mut replica, &mut state);
-    let before = replica.requests.origin();
-    replica.number_this_start_anew();
-    assert_eq!(replica.requests.origin(), before, "nothing was sent under it");
+    let before = replica.group.requests.origin();
+    replica.replica().number_this_start_anew();
+    assert_eq!(replica.group.requests.origin(), before, "nothing was sent under it");
     let conn = ConnId::new(0, 1);
     replica.step(
         NOW,
@@ -285,8 +285,11 @@ fn a_start_that_has_sent_a_batch_gets_another_number_when_the_member_has_learned
             ids: ProvenIds::default(),
         }),
     );
-    replica.requests.close_batch();
-    replica.number_this_start_anew();
-    assert!(replica.requests.origin().incarnation > before.incarnation, "its first batch may be under way");
-    assert!(replica.requests.unsent().is_empty());
+    replica.group.requests.close_batch();
+    replica.replica().number_this_start_anew();
+    assert!(
+        replica.group.requests.origin().incarnation > before.incarnation,
+        "its first batch may be under way"
+    );
+    assert!(replica.group.requests.unsent().is_empty());
 }

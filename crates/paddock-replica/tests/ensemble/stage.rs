@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use paddock_proto::{SessionId, SessionSecret};
 use paddock_replica::{
-    Effects, Founding, Input, Membership, OwnState, Recovered, Replica, ReplicaOptions, Replicated, Role,
+    Effects, Founding, Input, Membership, OwnState, Recovered, ReplicaOptions, Replicated, Role, SingleGroup,
     WORK_AT_ONCE,
 };
 use paddock_state::{ConnId, Connected, Now, Outboxes, Parcel};
@@ -120,7 +120,7 @@ impl Stage {
         }
         recovered.begin(member, options.process, state.tree(), self.now);
         disk.hard_state = recovered.hard_state;
-        let replica = Replica::new(options, recovered, &state, self.now);
+        let replica = SingleGroup::new(options, recovered, &state, self.now);
         self.members.insert(
             member,
             Some(Member {
@@ -223,7 +223,7 @@ impl Stage {
             member.replica.apply(now, &mut effects, &mut held);
             if let Some(round) = effects.round.take() {
                 disk.hard_state = effects.hard_state.take().unwrap_or(disk.hard_state);
-                disk.cluster = member.replica.cluster();
+                disk.cluster = member.replica.presence.cluster();
                 for entry in effects.entries.drain(..) {
                     disk.entries.retain(|old| old.index < entry.index);
                     disk.entries.push(entry);
@@ -249,8 +249,11 @@ impl Stage {
     pub(crate) fn elect(&mut self) -> u64 {
         for _ in 0..500 {
             self.run_ticks(1);
-            let leaders: Vec<u64> =
-                self.running().filter(|(_, m)| m.replica.role() == Role::Leader).map(|(n, _)| n).collect();
+            let leaders: Vec<u64> = self
+                .running()
+                .filter(|(_, m)| m.replica.facts().role() == Role::Leader)
+                .map(|(n, _)| n)
+                .collect();
             if let [leader] = leaders[..]
                 && !self.cut.contains(&leader)
             {
@@ -266,7 +269,7 @@ impl Stage {
             self.run_ticks(1);
             let leader = self
                 .running()
-                .find(|(n, m)| *n != former && m.replica.role() == Role::Leader)
+                .find(|(n, m)| *n != former && m.replica.facts().role() == Role::Leader)
                 .map(|(n, _)| n);
             if let Some(leader) = leader {
                 return leader;

@@ -25,12 +25,12 @@ impl Stage {
     }
 
     pub(crate) fn role(&self, member: u64) -> Role {
-        self.members[&member].as_ref().expect("the member runs").replica.role()
+        self.members[&member].as_ref().expect("the member runs").replica.facts().role()
     }
 
     /// Followers that a leader hears.
     pub(crate) fn heard_followers(&self, leader: u64) -> Vec<u64> {
-        let standing = self.members[&leader].as_ref().expect("the member runs").replica.standing();
+        let standing = self.members[&leader].as_ref().expect("the member runs").replica.facts().standing();
         standing
             .followers
             .iter()
@@ -41,7 +41,7 @@ impl Stage {
 
     /// The leader, as every member believes.
     pub(crate) fn roles(&self) -> Vec<Role> {
-        self.running().map(|(_, member)| member.replica.role()).collect()
+        self.running().map(|(_, member)| member.replica.facts().role()).collect()
     }
 
     pub(crate) fn entries(&self, member: u64) -> usize {
@@ -51,7 +51,7 @@ impl Stage {
     /// Milliseconds since the member's last contact with a leader that a quorum follows.
     pub(crate) fn silence_ms(&self, member: u64) -> u64 {
         let member = self.members[&member].as_ref().expect("the member runs");
-        self.now.monotonic_ms.saturating_sub(member.replica.confirmed_ms())
+        self.now.monotonic_ms.saturating_sub(member.replica.facts().confirmed_ms())
     }
 
     /// True if the member has stopped, because most others have another state.

@@ -1,6 +1,6 @@
 //! A running member: its replica, its state, and the effects that concern snapshots.
 
-use paddock_replica::{Effects, Input, Install, Replica, Replicated};
+use paddock_replica::{Effects, Input, Install, Replicated, SingleGroup};
 use paddock_state::{Now, Outboxes};
 
 use super::disk::{Disk, is_whole, load, save};
@@ -9,7 +9,7 @@ use super::disk::{Disk, is_whole, load, save};
 const PIECE_BYTES: usize = 1000;
 
 pub(super) struct Member {
-    pub(super) replica: Replica,
+    pub(super) replica: SingleGroup,
     pub(super) state: Replicated,
     pub(super) out: Outboxes,
     pub(super) wants_snapshot: bool,
@@ -46,7 +46,7 @@ impl Member {
         self.state = Replicated::new(load(&bytes), applied, membership.clone());
         disk.snapshot = Some((applied, membership, bytes));
         disk.entries.clear();
-        self.replica.installed(now, &self.state, &mut self.out);
+        self.replica.replica().installed(now, &self.state, &mut self.out);
     }
 
     pub(super) fn take_snapshot(&mut self, now: Now, disk: &mut Disk) {
