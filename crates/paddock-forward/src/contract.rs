@@ -9,7 +9,7 @@ use paddock_tree::{AppliedTransaction, Tree};
 /// Clients that a mirror serves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MirrorMode {
-    /// Those that may only read.
+    /// Clients that may only read.
     ReadOnly,
     /// All: what it cannot do itself goes to the source.
     Forwarding,
@@ -20,7 +20,7 @@ pub enum Input {
     Client(ClientInput),
     /// A change of the source's state. Changes are shown in the order in which they are told.
     Change(Box<AppliedTransaction>),
-    /// Another state. All connections are closed: nobody knows which watches would have fired.
+    /// Another state. All connections are closed: it is not known which watches would have fired.
     Replace(Box<Tree>),
     /// The source is connected, and everything has been shown that it had then.
     Linked,

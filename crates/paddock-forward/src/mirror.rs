@@ -133,7 +133,7 @@ impl MirrorEngine {
             change.znodes.iter().map(|(path, znode)| (path.as_str(), znode.clone())).collect();
         state.install(change.zxid, &znodes, out)?;
         for &session in &change.ended {
-            // One that still owns znodes is of a source that keeps them: it is shown as it is.
+            // A session that still owns znodes is of a source that keeps them: it is shown as it is.
             let _ = state.tree_mut().uninstall_session(session);
         }
         Ok(())

@@ -1,4 +1,4 @@
-//! Clients that only read: they are given sessions of this mirror, which nobody else knows.
+//! Clients that only read: they are given sessions of this mirror, which no other server knows.
 
 use std::collections::HashSet;
 

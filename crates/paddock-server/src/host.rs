@@ -1,6 +1,6 @@
 //! The host of an engine: what every engine needs of its process, whichever it is.
 //!
-//! It lends the engine the state, delivers what the engine leaves for connections before it lets the state go, tells of sessions that ended
+//! The host lends the engine the state, delivers what the engine leaves for connections before it lets the state go, tells of sessions that ended
 //! and of quotas that were exceeded, removes the watches of connections that are gone, and publishes the engine's report.
 
 mod quota_report;
@@ -63,7 +63,7 @@ impl EngineHost {
         }
     }
 
-    /// Changes the state. What that leaves for connections is in their mailboxes before anybody else has the state.
+    /// Changes the state. What that leaves for connections is in their mailboxes before another thread has the state.
     pub(crate) fn change<T>(&mut self, change: impl FnOnce(&mut Replicated, &mut Outboxes) -> T) -> T {
         let started = request_times::start_of_timed();
         let mut state = self.shared.state.write();
@@ -73,7 +73,7 @@ impl EngineHost {
         result
     }
 
-    /// The same for work that lets others have the state now and then.
+    /// Changes the state by work that lets others have the state now and then.
     pub(crate) fn change_in_portions(&mut self, change: &mut dyn FnMut(&mut dyn HeldState)) {
         let started = request_times::start_of_timed();
         let state = self.shared.state.write();
@@ -150,7 +150,7 @@ impl HeldState for LockedState<'_> {
     }
 }
 
-/// Delivers what is in the outboxes, and lets the state go: in this order, so that whoever gets the state finds its mail.
+/// Delivers what is in the outboxes, and lets the state go: in this order, so that a thread that gets the state finds its mail.
 fn let_go(
     shared: &Shared,
     mut state: RwLockWriteGuard<'_, Replicated>,

@@ -52,7 +52,7 @@ pub(crate) struct Mailbox {
 }
 
 impl Mailbox {
-    /// Adds to the box. The engine does so before it lets go of the state, so that whoever has read the state finds
+    /// Adds to the box. The engine does so before it lets go of the state, so that a worker that has read the state finds
     /// in its box all events that came before. `posted` is the time, if it is to be told how long the mail has waited.
     pub(crate) fn post(&self, mail: &mut Outbox, posted: Option<Instant>) {
         let mut waiting = self.mail.lock();

@@ -33,12 +33,12 @@ pub struct Mirror {
 }
 
 impl Mirror {
-    /// Shows a change, and tells whoever watches.
+    /// Shows a change, and tells its watchers.
     pub fn show(&self, change: AppliedTransaction) {
         self.tell(Input::Change(Box::new(change)));
     }
 
-    /// Shows another state. All connections are closed: nobody knows which watches would have fired.
+    /// Shows another state. All connections are closed: it is not known which watches would have fired.
     pub fn replace(&self, tree: Tree) {
         self.tell(Input::Replace(Box::new(tree)));
     }
@@ -92,7 +92,7 @@ pub(crate) enum MirrorInput {
     Engine(Input),
     /// The source is connected, and is sent requests by this.
     Link(LinkToSource),
-    /// The same as `Input::Hold`, and who is told.
+    /// `Input::Hold`, with the one who is told.
     Hold(mpsc::Sender<Held>),
     /// The end: a member takes the mirror's place.
     Retire(Sender<Retired>),
@@ -126,7 +126,7 @@ impl MirrorHandle {
         self.work_off(inputs, 0, || {});
     }
 
-    /// The same; a member that has taken over may work at once on this thread.
+    /// Hands inputs over, as every engine does; a member that has taken over may work at once on this thread.
     pub(crate) fn work_off(&self, inputs: &mut Vec<ClientInput>, turns_max: usize, meanwhile: impl FnMut()) {
         if inputs.is_empty() {
             return;
@@ -143,7 +143,7 @@ impl MirrorHandle {
         self.successor.read().clone()
     }
 
-    /// Ends the mirror; `begin` makes the member that goes on in its place. Nobody is served until it returns.
+    /// Ends the mirror; `begin` makes the member that goes on in its place. No client is served until it returns.
     pub(crate) fn succeed<T>(
         &self,
         begin: impl FnOnce(Retired) -> Result<(MemberHandle, T), ServerError>,
@@ -229,7 +229,7 @@ impl Engine for HostedMirror {
             link(requests);
         }
         match held {
-            // Whoever does not wait for it any more lets it go.
+            // A caller that does not wait for it any more lets it go.
             Some(held) => drop(self.holding.take().map(|done| done.send(held))),
             None if !self.engine.is_coming_to_rest() => self.holding = None,
             None => {}

@@ -72,7 +72,7 @@ impl<I> Inbox<I> {
         }
     }
 
-    /// Tells the engine something. After its end nobody listens.
+    /// Tells the engine something. After its end no thread listens.
     pub(crate) fn tell(&self, input: I) {
         let _ = self.0.send(Message::Engine(input));
     }
@@ -117,7 +117,7 @@ pub(crate) async fn run<E: Engine>(
     }
 }
 
-/// Takes inputs, and publishes what came of them before it is done: nobody is told of a change by an engine that is thought to look for
+/// Takes inputs, and publishes what came of them before it is done: no client is told of a change by an engine that is thought to look for
 /// its cluster still.
 pub(crate) fn round<E: Engine>(
     host: &mut EngineHost,

@@ -18,7 +18,7 @@ use crate::shared::Opened;
 use crate::statistics::Statistics;
 use crate::statistics::server_metrics::ServerMetrics;
 
-/// Time for which somebody who must not get the state waits for it.
+/// Time for which a thread that must not get the state waits for it.
 const PATIENCE: Duration = Duration::from_millis(200);
 
 fn shared() -> Arc<Shared> {
@@ -67,7 +67,7 @@ fn whoever_has_the_state_within_an_entry_finds_the_mail_of_all_that_it_shows() {
     });
 }
 
-/// Somebody looks into the mailbox, so that nothing can be put into it, until nobody could get the state meanwhile.
+/// A thread looks into the mailbox, so that nothing can be put into it, until no other could have got the state.
 fn check_that_mail_comes_first(
     act: impl FnOnce(&mut EngineHost, &mut dyn FnMut(&mut Replicated, &mut Outboxes)) + Send,
 ) {
