@@ -69,15 +69,15 @@ impl Host for Surroundings {
     }
 }
 
-struct Stage {
+struct FrontStage {
     front: Front<Surroundings>,
     around: Surroundings,
     settings: Settings,
 }
 
-impl Stage {
-    fn new(limits: Limits) -> Stage {
-        Stage::with(Stage::settings(limits))
+impl FrontStage {
+    fn new(limits: Limits) -> FrontStage {
+        FrontStage::with(FrontStage::settings(limits))
     }
 
     fn settings(limits: Limits) -> Settings {
@@ -101,8 +101,8 @@ impl Stage {
         }
     }
 
-    fn with(settings: Settings) -> Stage {
-        Stage { front: Front::new(settings.clone()), around: Surroundings::default(), settings }
+    fn with(settings: Settings) -> FrontStage {
+        FrontStage { front: Front::new(settings.clone()), around: Surroundings::default(), settings }
     }
 
     /// A connection that serves a session.
@@ -221,7 +221,7 @@ fn event(out: &mut Outboxes, conn: ConnId) {
 
 #[test]
 fn a_read_waits_behind_a_write_and_a_ping_does_not() {
-    let mut stage = Stage::new(Limits::default());
+    let mut stage = FrontStage::new(Limits::default());
     let conn = stage.connect(1, FIRST, Extensions::default());
     let ping = request(Xid::PING.0, OpCode::Ping, |_| {});
     stage.receive(conn, &[write(1), read(2), ping].concat());
@@ -241,7 +241,7 @@ fn a_read_waits_behind_a_write_and_a_ping_does_not() {
 #[test]
 fn frames_come_in_pieces_of_any_size() {
     for size in [1, 3, 7, 100] {
-        let mut stage = Stage::new(Limits::default());
+        let mut stage = FrontStage::new(Limits::default());
         let conn = stage.connect(1, FIRST, Extensions::default());
         let bytes = [read(1), read(2), read(3)].concat();
         bytes.chunks(size).for_each(|piece| stage.receive(conn, piece));
@@ -251,7 +251,7 @@ fn frames_come_in_pieces_of_any_size() {
 
 #[test]
 fn events_stand_before_the_answer_that_shows_their_change() {
-    let mut stage = Stage::new(Limits::default());
+    let mut stage = FrontStage::new(Limits::default());
     let conn = stage.connect(1, FIRST, Extensions::default());
     stage.engine(|out| event(out, conn));
     stage.receive(conn, &read(1));
@@ -260,7 +260,7 @@ fn events_stand_before_the_answer_that_shows_their_change() {
 
 #[test]
 fn a_connection_with_many_events_is_flushed_once() {
-    let mut stage = Stage::new(Limits::default());
+    let mut stage = FrontStage::new(Limits::default());
     let conns = [1, 2].map(|number| stage.connect(number, FIRST, Extensions::default()));
     stage.reached();
     stage.engine(|out| {
@@ -278,7 +278,7 @@ fn a_connection_with_many_events_is_flushed_once() {
 
 #[test]
 fn nothing_is_answered_behind_the_end_of_a_connection() {
-    let mut stage = Stage::new(Limits::default());
+    let mut stage = FrontStage::new(Limits::default());
     let conn = stage.connect(1, FIRST, Extensions::default());
     // The end lies in the mailbox when a read is taken: its watches are gone, so it must not see anything newer.
     stage.engine(|out| out.close(conn));
@@ -299,7 +299,7 @@ fn nothing_is_answered_behind_the_end_of_a_connection() {
 
 #[test]
 fn a_request_that_ends_its_connection_is_refused_behind_earlier_ones() {
-    let mut stage = Stage::new(Limits::default());
+    let mut stage = FrontStage::new(Limits::default());
     let conn = stage.connect(1, FIRST, Extensions::default());
     stage.receive(conn, &[write(1), request(2, OpCode::Check, |_| {}), read(3)].concat());
     assert_eq!(stage.inputs().len(), 1, "nothing behind it is taken");
@@ -313,7 +313,7 @@ fn a_request_that_ends_its_connection_is_refused_behind_earlier_ones() {
 #[test]
 fn a_connection_that_lets_too_much_wait_is_not_read_from() {
     let limits = Limits { waiting_max: 2, ..Limits::default() };
-    let mut stage = Stage::new(limits);
+    let mut stage = FrontStage::new(limits);
     let conn = stage.connect(1, FIRST, Extensions::default());
     stage.reached();
     stage.receive(conn, &[write(1), write(2), write(3)].concat());
@@ -330,7 +330,7 @@ fn a_connection_that_lets_too_much_wait_is_not_read_from() {
 #[test]
 fn a_connection_that_does_not_read_its_replies_is_not_read_from() {
     let limits = Limits { unsent_bytes_max: 100, ..Limits::default() };
-    let mut stage = Stage::new(limits);
+    let mut stage = FrontStage::new(limits);
     let conn = stage.connect(1, FIRST, Extensions::default());
     stage.receive(conn, &[read(1), read(2), read(3), read(4)].concat());
     assert!(!stage.takes_input(conn));
@@ -342,9 +342,10 @@ fn a_connection_that_does_not_read_its_replies_is_not_read_from() {
 
 #[test]
 fn a_turn_ends_behind_many_bytes_of_replies() {
-    let mut stage = Stage::new(Limits { turn_bytes_max: 100, ..Limits::default() });
+    let mut stage = FrontStage::new(Limits { turn_bytes_max: 100, ..Limits::default() });
     let conn = stage.connect(1, FIRST, Extensions::default());
-    let has_more = |stage: &Stage| stage.front.condition(conn, &stage.around).expect("it is there").has_more;
+    let has_more =
+        |stage: &FrontStage| stage.front.condition(conn, &stage.around).expect("it is there").has_more;
     stage.receive(conn, &[read(1), read(2), read(3), read(4)].concat());
     assert!(stage.takes_input(conn) && has_more(&stage), "others have their turn");
     stage.front.resume(conn, 0, &stage.around);
@@ -360,10 +361,11 @@ fn watches_again(paths: &[&str]) -> Vec<u8> {
 
 #[test]
 fn others_have_their_turn_while_many_watches_are_set() {
-    let mut stage = Stage::new(Limits { watches_per_turn: 2, ..Limits::default() });
+    let mut stage = FrontStage::new(Limits { watches_per_turn: 2, ..Limits::default() });
     let conn = stage.connect(1, FIRST, Extensions::default());
-    let has_more = |stage: &Stage| stage.front.condition(conn, &stage.around).expect("it is there").has_more;
-    let watch_count = |stage: &Stage| stage.around.state.borrow().watch_count();
+    let has_more =
+        |stage: &FrontStage| stage.front.condition(conn, &stage.around).expect("it is there").has_more;
+    let watch_count = |stage: &FrontStage| stage.around.state.borrow().watch_count();
     stage.receive(conn, &[watches_again(&["/a", "/b", "/c", "/d", "/e"]), write(1)].concat());
     assert_eq!(watch_count(&stage), 2);
     assert!(stage.takes_input(conn) && has_more(&stage), "others have their turn");
@@ -382,7 +384,7 @@ fn others_have_their_turn_while_many_watches_are_set() {
 
 #[test]
 fn many_watches_are_not_set_before_the_writes_in_front_of_them() {
-    let mut stage = Stage::new(Limits { watches_per_turn: 1, ..Limits::default() });
+    let mut stage = FrontStage::new(Limits { watches_per_turn: 1, ..Limits::default() });
     let conn = stage.connect(1, FIRST, Extensions::default());
     stage.receive(conn, &[write(1), watches_again(&["/a", "/b"])].concat());
     assert_eq!(stage.around.state.borrow().watch_count(), 0);
@@ -397,7 +399,7 @@ fn many_watches_are_not_set_before_the_writes_in_front_of_them() {
 }
 
 /// A command of the service, applied to the state.
-fn apply(stage: &Stage, op: OpCode, body: impl FnOnce(&mut Vec<u8>)) {
+fn apply(stage: &FrontStage, op: OpCode, body: impl FnOnce(&mut Vec<u8>)) {
     let (mut bytes, mut command) = (Vec::new(), Vec::new());
     body(&mut bytes);
     Command::encode(SessionId::NONE, 1_700_000_000_000, IdList::NONE, op, &bytes, &mut command);
@@ -406,13 +408,13 @@ fn apply(stage: &Stage, op: OpCode, body: impl FnOnce(&mut Vec<u8>)) {
     outboxes.iter_mut().for_each(|(_, outbox)| stage.around.mail.borrow_mut().append(outbox));
 }
 
-fn create_znode(stage: &Stage, path: &str) {
+fn create_znode(stage: &FrontStage, path: &str) {
     apply(stage, OpCode::Create, |out| encode::create_open(out, path, None, CreateMode::Persistent));
 }
 
 /// A front that copies 1000 children in a turn, and a znode `/a` with 2500.
-fn stage_with_long_list() -> Stage {
-    let stage = Stage::new(Limits { children_per_turn: 1000, ..Limits::default() });
+fn stage_with_long_list() -> FrontStage {
+    let stage = FrontStage::new(Limits { children_per_turn: 1000, ..Limits::default() });
     create_znode(&stage, "/a");
     (0..2500).for_each(|number| create_znode(&stage, &format!("/a/child-{number}")));
     stage
@@ -423,7 +425,7 @@ fn list(xid: i32, op: OpCode, watch: bool) -> Vec<u8> {
 }
 
 /// The frame that answers a list in one step.
-fn answered_at_once(stage: &Stage, xid: i32, op: OpCode) -> Vec<u8> {
+fn answered_at_once(stage: &FrontStage, xid: i32, op: OpCode) -> Vec<u8> {
     let (mut body, mut out) = (Vec::new(), Vec::new());
     encode::path_and_watch(&mut body, "/a", false);
     let client = Client::new(ConnId::new(0, 99), FIRST, &[]);
@@ -508,7 +510,7 @@ fn memory_of_a_list_that_is_being_copied_is_counted_and_let_go() {
     let buffers = Arc::new(ClientBuffers::new(1 << 20));
     let limits =
         Limits { little_bytes: 100, children_per_turn: 1000, buffers: buffers.clone(), ..Limits::default() };
-    let mut stage = Stage { front: Front::new(Stage::settings(limits)), ..stage_with_long_list() };
+    let mut stage = FrontStage { front: Front::new(FrontStage::settings(limits)), ..stage_with_long_list() };
     let conn = stage.connect(1, FIRST, Extensions::default());
     stage.receive(conn, &list(1, OpCode::GetChildren, false));
     assert!(buffers.held() > 10_000, "{} bytes", buffers.held());
@@ -539,7 +541,7 @@ fn a_list_whose_tree_is_replaced_while_it_is_copied_is_copied_again() {
     let conn = stage.connect(1, FIRST, Extensions::default());
     stage.receive(conn, &list(1, OpCode::GetChildren, false));
     // Everything in it has the same place, and another name.
-    let other = Stage::new(Limits::default());
+    let other = FrontStage::new(Limits::default());
     create_znode(&other, "/a");
     (0..2500).for_each(|number| create_znode(&other, &format!("/a/other-{number}")));
     let other = other.around.state.take().into_tree();
@@ -566,8 +568,8 @@ fn a_list_is_not_answered_behind_the_end_of_its_connection() {
 #[test]
 fn a_long_list_asks_the_quorum_where_every_read_does() {
     let limits = Limits { children_per_turn: 1000, ..Limits::default() };
-    let settings = Settings { linearizable_reads: true, ..Stage::settings(limits) };
-    let mut stage = Stage { front: Front::new(settings), ..stage_with_long_list() };
+    let settings = Settings { linearizable_reads: true, ..FrontStage::settings(limits) };
+    let mut stage = FrontStage { front: Front::new(settings), ..stage_with_long_list() };
     let conn = stage.connect(1, FIRST, Extensions::default());
     stage.receive(conn, &list(1, OpCode::GetChildren, false));
     assert!(matches!(stage.inputs()[..], [ClientInput::Read(_)]));
@@ -584,7 +586,7 @@ fn limits_of(bytes: usize) -> Limits {
 fn what_a_connection_may_hold_is_a_share_of_what_others_leave() {
     let limits = limits_of(64_000);
     let buffers = limits.buffers.clone();
-    let mut stage = Stage::new(limits);
+    let mut stage = FrontStage::new(limits);
     let mut held = vec![0];
     for number in 1..=40 {
         let conn = stage.connect(number, SessionId(0x100 + number as i64), Extensions::default());
@@ -611,7 +613,7 @@ fn what_a_connection_may_hold_is_a_share_of_what_others_leave() {
 fn who_holds_memory_and_does_not_read_is_closed_when_little_is_left() {
     let limits = limits_of(2000);
     let buffers = limits.buffers.clone();
-    let mut stage = Stage::new(limits);
+    let mut stage = FrontStage::new(limits);
     let reads: Vec<u8> = (1..=200).flat_map(read).collect();
     let mut conns = Vec::new();
     while !conns.len().is_multiple_of(40) || conns.is_empty() {
@@ -637,7 +639,7 @@ fn who_holds_memory_and_does_not_read_is_closed_when_little_is_left() {
 
 #[test]
 fn one_connections_dialect_is_not_anothers() {
-    let mut stage = Stage::new(Limits::default());
+    let mut stage = FrontStage::new(Limits::default());
     let wide = Extensions { wide_xids: true, ..Extensions::default() };
     let clickhouse = stage.connect(1, FIRST, wide);
     let zookeeper = stage.connect(2, SECOND, Extensions::default());
@@ -655,7 +657,7 @@ fn one_connections_dialect_is_not_anothers() {
 
 #[test]
 fn an_auth_that_overtakes_a_request_does_not_take_its_wide_xid() {
-    let mut stage = Stage::new(Limits::default());
+    let mut stage = FrontStage::new(Limits::default());
     let wide = Extensions { wide_xids: true, ..Extensions::default() };
     let conn = stage.connect(1, FIRST, wide);
     let widen = |narrow: Vec<u8>, xid: i64| {
@@ -678,7 +680,7 @@ fn an_auth_that_overtakes_a_request_does_not_take_its_wide_xid() {
 
 #[test]
 fn a_reply_for_a_connection_that_is_gone_reaches_nobody() {
-    let mut stage = Stage::new(Limits::default());
+    let mut stage = FrontStage::new(Limits::default());
     let (gone, here) =
         (stage.connect(1, FIRST, Extensions::default()), stage.connect(2, SECOND, Extensions::default()));
     stage.receive(gone, &write(1));
@@ -702,7 +704,7 @@ fn a_reply_for_a_connection_that_is_gone_reaches_nobody() {
 
 #[test]
 fn a_four_letter_word_is_answered_in_the_place_of_a_greeting() {
-    let mut stage = Stage::new(Limits::default());
+    let mut stage = FrontStage::new(Limits::default());
     let conn = ConnId::new(0, 1);
     stage.front.accept(conn, ([127, 0, 0, 1], 1).into(), ());
     stage.receive(conn, b"ru");
@@ -717,7 +719,7 @@ fn sasl(xid: i32, token: &[u8]) -> Vec<u8> {
 }
 
 /// Xid, error and token of each reply to a token of SASL.
-fn sasl_replies(stage: &mut Stage, conn: ConnId) -> Vec<(i32, Option<ErrorCode>, Option<String>)> {
+fn sasl_replies(stage: &mut FrontStage, conn: ConnId) -> Vec<(i32, Option<ErrorCode>, Option<String>)> {
     let sent = stage.sent(conn);
     let replies = frames(&sent).into_iter().map(|frame| {
         let mut reader = Reader::new(frame);
@@ -728,13 +730,13 @@ fn sasl_replies(stage: &mut Stage, conn: ConnId) -> Vec<(i32, Option<ErrorCode>,
     replies.collect()
 }
 
-fn with_sasl(keeps_failed_clients: bool, required: &[&str]) -> Stage {
+fn with_sasl(keeps_failed_clients: bool, required: &[&str]) -> FrontStage {
     let passwords = [("bob".to_owned(), "secret".to_owned())].into();
     let users = SaslUsers { passwords, super_users: vec![], keeps_failed_clients };
-    Stage::with(Settings {
+    FrontStage::with(Settings {
         sasl: Some(Arc::new(users)),
         required_schemes: required.iter().map(|scheme| (*scheme).to_owned()).collect(),
-        ..Stage::settings(Limits::default())
+        ..FrontStage::settings(Limits::default())
     })
 }
 
@@ -765,7 +767,7 @@ fn a_client_that_cannot_show_who_it_is_is_kept_where_that_is_wanted() {
 
 #[test]
 fn a_member_without_sasl_answers_with_no_token() {
-    let mut stage = Stage::new(Limits::default());
+    let mut stage = FrontStage::new(Limits::default());
     let conn = stage.connect(1, FIRST, Extensions::default());
     stage.receive(conn, &sasl(1, b""));
     assert_eq!(sasl_replies(&mut stage, conn), [(1, None, None)]);
@@ -815,7 +817,7 @@ fn without_memory_what_grows_is_refused_and_the_rest_goes_on() {
     let memory = Arc::new(MemoryLimit::new(1000));
     let limits = Limits { memory: memory.clone(), ..Limits::default() };
     let hits = limits.hits.clone();
-    let mut stage = Stage::new(limits);
+    let mut stage = FrontStage::new(limits);
     let conn = stage.connect(1, FIRST, Extensions::default());
     assert_eq!(memory.note(1000, 500), Some(true));
     let empty = request(2, OpCode::SetData, |out| encode::set_data(out, "/a", None, -1));
@@ -845,7 +847,7 @@ fn without_memory_what_grows_is_refused_and_the_rest_goes_on() {
 #[test]
 fn clickhouse_is_told_of_its_own_error_when_there_is_no_memory() {
     let memory = Arc::new(MemoryLimit::new(1000));
-    let mut stage = Stage::new(Limits { memory: memory.clone(), ..Limits::default() });
+    let mut stage = FrontStage::new(Limits { memory: memory.clone(), ..Limits::default() });
     let extensions = Extensions { compression: false, ..Extensions::default() };
     let conn = stage.connect(1, FIRST, Extensions { wide_xids: true, ..extensions });
     memory.note(1000, 500);
@@ -868,7 +870,7 @@ fn a_new_session_is_refused_where_there_are_enough_or_too_many_came_at_once() {
         (Limits { connects, ..Limits::default() }, LimitHit::ConnectRate),
     ] {
         let hits = limits.hits.clone();
-        let mut stage = Stage::new(limits);
+        let mut stage = FrontStage::new(limits);
         // Who has a session comes back to it.
         stage.connect(1, FIRST, Extensions::default());
         if limit == LimitHit::ConnectRate {
@@ -898,7 +900,7 @@ fn a_new_session_is_refused_where_there_are_enough_or_too_many_came_at_once() {
 fn with_too_many_requests_under_way_only_those_who_wait_for_none_may_ask() {
     let limits = Limits { outstanding: Arc::new(OutstandingLimit::new(3)), ..Limits::default() };
     let hits = limits.hits.clone();
-    let mut stage = Stage::new(limits);
+    let mut stage = FrontStage::new(limits);
     let (first, second) = {
         let mut connect = |number, session| stage.connect(number, session, Extensions::default());
         (connect(1, FIRST), connect(2, SECOND))
@@ -925,9 +927,11 @@ fn with_too_many_requests_under_way_only_those_who_wait_for_none_may_ask() {
 
 #[test]
 fn turns_are_heavy_until_replies_have_been_small() {
-    let mut stage = Stage::new(Limits { first_reply_bytes: 400, turn_bytes_max: 200, ..Limits::default() });
+    let mut stage =
+        FrontStage::new(Limits { first_reply_bytes: 400, turn_bytes_max: 200, ..Limits::default() });
     let conn = stage.connect(1, FIRST, Extensions::default());
-    let is_heavy = |stage: &Stage| stage.front.condition(conn, &stage.around).expect("it is there").is_heavy;
+    let is_heavy =
+        |stage: &FrontStage| stage.front.condition(conn, &stage.around).expect("it is there").is_heavy;
     assert!(is_heavy(&stage), "nothing is known of it");
     for xid in 1..=20 {
         stage.receive(conn, &read(xid));
@@ -946,7 +950,7 @@ fn turns_are_heavy_until_replies_have_been_small() {
 fn long_multis_of_several_connections_wait_for_each_other() {
     let limits = Limits { long_multi_bytes: 20, long_multis_max: 100, ..Limits::default() };
     let hits = limits.hits.clone();
-    let mut stage = Stage::new(limits);
+    let mut stage = FrontStage::new(limits);
     let multi = |xid| {
         request(xid, OpCode::Multi, |out| {
             encode::multi_operation(out, OpCode::Delete);
@@ -961,7 +965,7 @@ fn long_multis_of_several_connections_wait_for_each_other() {
     stage.receive(second, &[multi(1), write(2)].concat());
     stage.receive(third, &[write(1), multi(2)].concat());
     assert_eq!(stage.inputs().len(), 2, "the first multi, and what is none");
-    let waiting = |stage: &Stage| [first, second, third].map(|conn| !stage.takes_input(conn));
+    let waiting = |stage: &FrontStage| [first, second, third].map(|conn| !stage.takes_input(conn));
     assert_eq!((waiting(&stage), hits.count(LimitHit::LongMultis)), ([true; 3], 3));
     stage.reached();
 
@@ -991,7 +995,7 @@ fn auth(user_and_password: &[u8]) -> Vec<u8> {
 }
 
 /// Size of the commands that the engine was given.
-fn command_bytes(stage: &mut Stage) -> Vec<usize> {
+fn command_bytes(stage: &mut FrontStage) -> Vec<usize> {
     let command = |input| match input {
         ClientInput::Write { command, .. } => Some(command.len()),
         _ => None,
@@ -1003,7 +1007,7 @@ fn command_bytes(stage: &mut Stage) -> Vec<usize> {
 fn identities_above_the_limit_are_refused_and_end_the_connection() {
     let limits = Limits { identities_max: 4, ..Limits::default() };
     let hits = limits.hits.clone();
-    let mut stage = Stage::new(limits);
+    let mut stage = FrontStage::new(limits);
     let conn = stage.connect(1, FIRST, Extensions::default());
     // Its address is one, and each of the others counts once.
     for user in ["a", "b", "b", "c", "a", "c"] {
@@ -1019,7 +1023,7 @@ fn identities_above_the_limit_are_refused_and_end_the_connection() {
 
 #[test]
 fn megabytes_of_identities_are_not_kept_and_do_not_travel_with_a_write() {
-    let mut stage = Stage::new(Limits::default());
+    let mut stage = FrontStage::new(Limits::default());
     let conns = [1, 2, 3]
         .map(|number| stage.connect(number, SessionId(0x100 + number as i64), Extensions::default()));
     let buffers = stage.settings.limits.buffers.clone();
@@ -1042,7 +1046,7 @@ fn megabytes_of_identities_are_not_kept_and_do_not_travel_with_a_write() {
 
 #[test]
 fn ten_thousand_small_identities_are_as_many_as_the_limit() {
-    let mut stage = Stage::new(Limits::default());
+    let mut stage = FrontStage::new(Limits::default());
     let conn = stage.connect(1, FIRST, Extensions::default());
     for number in 0..10_000 {
         stage.receive(conn, &auth(format!("u{number}:pw").as_bytes()));
@@ -1055,7 +1059,7 @@ fn ten_thousand_small_identities_are_as_many_as_the_limit() {
 #[test]
 fn identities_of_a_certificate_count_too() {
     let limits = Limits { identity_bytes_max: 1000, ..Limits::default() };
-    let mut stage = Stage::new(limits);
+    let mut stage = FrontStage::new(limits);
     for (number, bytes, is_taken) in [(1, 900, true), (2, 1001, false)] {
         let conn = ConnId::new(0, number);
         let name = Id::new("x509", format!("CN={}", "n".repeat(bytes)));
@@ -1078,12 +1082,12 @@ fn identities_of_a_certificate_count_too() {
 
 #[test]
 fn a_write_that_is_too_large_with_its_identities_is_refused_in_its_turn_and_its_connection_lives() {
-    let mut settings = Stage::settings(Limits::default());
+    let mut settings = FrontStage::settings(Limits::default());
     let ids = 4 + 8 + "ip".len() + "127.0.0.1".len();
     let body = create(2, 100).len() - 12;
     settings.command_bytes_max = 8 + 8 + ids + 4 + body;
     let hits = settings.limits.hits.clone();
-    let mut stage = Stage::with(settings);
+    let mut stage = FrontStage::with(settings);
     let conn = stage.connect(1, FIRST, Extensions::default());
     stage.receive(conn, &create(1, 100));
     assert_eq!(command_bytes(&mut stage), [stage.settings.command_bytes_max]);
@@ -1108,7 +1112,7 @@ fn a_write_that_is_too_large_with_its_identities_is_refused_in_its_turn_and_its_
 /// A member without SASL and without certificates takes no ACL that no client could meet, alone or in a multi.
 #[test]
 fn an_acl_of_a_scheme_that_nothing_provides_is_refused_by_the_state() {
-    let mut stage = Stage::new(Limits::default());
+    let mut stage = FrontStage::new(Limits::default());
     let (conn, reader) =
         (stage.connect(1, FIRST, Extensions::default()), stage.connect(2, SECOND, Extensions::default()));
     let acl = |scheme: &str| [Acl { perms: Perms::ALL, id: Id::new(scheme, "carol:x") }];

@@ -18,7 +18,7 @@ use paddock_tree::{Change, Outcome};
 
 use crate::dump::{Dump, Znode};
 use crate::{Call, Wish, acl};
-use members::Ensemble;
+use members::ModelEnsemble;
 use rules::{cannot_be_decoded, len, real, up};
 
 pub use read::Asker;
@@ -29,9 +29,9 @@ type Changes = Vec<Change<'static>>;
 #[derive(Clone, Debug)]
 pub struct Model {
     zxid: i64,
-    nodes: BTreeMap<Rc<str>, Rc<Node>>,
+    nodes: BTreeMap<Rc<str>, Rc<ModelZnode>>,
     sessions: BTreeMap<SessionId, Session>,
-    ensemble: Option<Ensemble>,
+    ensemble: Option<ModelEnsemble>,
     has_secret: bool,
 }
 
@@ -47,7 +47,7 @@ struct Session {
 }
 
 #[derive(Clone, Debug)]
-struct Node {
+struct ModelZnode {
     data: Option<Vec<u8>>,
     acl: Vec<Acl>,
     /// As the wire says it, but for what depends on children.
@@ -78,7 +78,7 @@ impl Default for Model {
 impl Model {
     /// A tree as every ensemble begins.
     pub fn new() -> Model {
-        let node = |acl| Node {
+        let node = |acl| ModelZnode {
             data: Some(Vec::new()),
             acl: vec![acl],
             stat: Stat::default(),
@@ -247,7 +247,7 @@ impl Model {
     }
 
     fn end(&mut self, session: SessionId, changes: &mut Changes) -> Reply {
-        let owned = |node: &Node| node.kind == ZnodeKind::Ephemeral(session);
+        let owned = |node: &ModelZnode| node.kind == ZnodeKind::Ephemeral(session);
         let paths: Vec<Rc<str>> =
             self.nodes.iter().filter(|(_, node)| owned(node)).map(|(path, _)| path.clone()).collect();
         paths.iter().for_each(|path| self.remove(path, changes));
@@ -255,16 +255,16 @@ impl Model {
         Ok(WriteReply::Done)
     }
 
-    fn get(&self, path: &str) -> Result<&Node, ErrorCode> {
+    fn get(&self, path: &str) -> Result<&ModelZnode, ErrorCode> {
         self.nodes.get(real(path)).map(Rc::as_ref).ok_or(ErrorCode::NoNode)
     }
 
     /// A znode that is there, to be changed.
-    fn change(&mut self, path: &str) -> &mut Node {
+    fn change(&mut self, path: &str) -> &mut ModelZnode {
         Rc::make_mut(self.nodes.get_mut(path).expect("whoever changes a znode has seen it"))
     }
 
-    fn may(&self, node: &Node, perm: i32, ids: &[Id]) -> Result<(), ErrorCode> {
+    fn may(&self, node: &ModelZnode, perm: i32, ids: &[Id]) -> Result<(), ErrorCode> {
         let meant = |entry: &Acl| entry.id == Id::new("world", "anyone") || ids.contains(&entry.id);
         let granted = node.acl.iter().any(|entry| entry.perms.0 & perm != 0 && meant(entry));
         if granted || ids.iter().any(|id| id.scheme == "super") { Ok(()) } else { Err(ErrorCode::NoAuth) }
@@ -276,7 +276,7 @@ impl Model {
     }
 
     /// The Stat of a znode that is there.
-    fn stat_of(&self, path: &str, node: &Node) -> Stat {
+    fn stat_of(&self, path: &str, node: &ModelZnode) -> Stat {
         let num_children = self.names_below(path).len() as i32;
         let cversion = 2 * node.creates - num_children;
         Stat { cversion, num_children, data_length: len(&node.data) as i32, ..node.stat }
@@ -293,7 +293,7 @@ impl Model {
 
     /// All that can be seen of it.
     pub fn dump(&self) -> Dump {
-        let znode = |(path, node): (&Rc<str>, &Rc<Node>)| {
+        let znode = |(path, node): (&Rc<str>, &Rc<ModelZnode>)| {
             let stat = self.stat_of(path, node);
             (path.to_string(), Znode { data: node.data.clone(), acl: node.acl.clone(), stat })
         };
@@ -303,7 +303,7 @@ impl Model {
                 ephemerals.entry(session).or_default().push(path.to_string());
             }
         }
-        let is_perishable = |(path, node): &(&Rc<str>, &Rc<Node>)| match node.kind {
+        let is_perishable = |(path, node): &(&Rc<str>, &Rc<ModelZnode>)| match node.kind {
             ZnodeKind::Container => node.creates > 0 && self.names_below(path).is_empty(),
             ZnodeKind::Ttl(_) => self.names_below(path).is_empty(),
             ZnodeKind::Persistent | ZnodeKind::Ephemeral(_) => false,

@@ -17,14 +17,14 @@ use crate::{Cluster, Membership};
 #[derive(Debug, Default)]
 pub(crate) struct Inquiry {
     /// Answers of those that belong to an ensemble.
-    answers: BTreeMap<u64, Answer>,
+    answers: BTreeMap<u64, TermAnswer>,
     /// Leaders that spoke to this member. Its configuration may not name them.
     leaders: BTreeSet<u64>,
 }
 
 /// The answer of a member of an ensemble.
 #[derive(Debug)]
-struct Answer {
+struct TermAnswer {
     cluster: u64,
     term: u64,
     /// The membership, as far as it knows.
@@ -36,7 +36,7 @@ impl Inquiry {
     pub(crate) fn note(&mut self, from: u64, cluster: Cluster, greeting: Greeting) {
         let Greeting { condition, term, membership, .. } = greeting;
         if let (Condition::Established, Some(cluster)) = (condition, cluster.known()) {
-            self.answers.insert(from, Answer { cluster, term, membership });
+            self.answers.insert(from, TermAnswer { cluster, term, membership });
         }
     }
 
@@ -47,7 +47,7 @@ impl Inquiry {
     }
 
     fn term(&self, cluster: u64, own: u64) -> Option<u64> {
-        let is_of_it = |answer: &&Answer| answer.cluster == cluster;
+        let is_of_it = |answer: &&TermAnswer| answer.cluster == cluster;
         let newest = self.answers.values().filter(is_of_it).max_by_key(|answer| answer.term)?;
         let has_answered = |id: &u64| *id != own && self.answers.get(id).as_ref().is_some_and(is_of_it);
         let have_answered = |voters: &[u64]| {
@@ -77,7 +77,7 @@ mod tests {
     fn inquiry(voters: &[u64], outgoing: &[u64], answers: &[(u64, u64)]) -> Inquiry {
         let membership =
             Membership { voters_outgoing: outgoing.to_vec(), ..Membership::new(voters.to_vec(), vec![]) };
-        let answer = |term| Answer { cluster: 7, term, membership: membership.clone() };
+        let answer = |term| TermAnswer { cluster: 7, term, membership: membership.clone() };
         let answers = answers.iter().map(|&(from, term)| (from, answer(term))).collect();
         Inquiry { answers, ..Inquiry::default() }
     }
@@ -108,7 +108,7 @@ mod tests {
     #[test]
     fn who_knows_the_newest_term_says_who_votes() {
         let mut inquiry = inquiry(&[1, 2, 3], &[], &[(1, 5), (2, 5)]);
-        let answer = |term, voters: &[u64]| Answer {
+        let answer = |term, voters: &[u64]| TermAnswer {
             cluster: 7,
             term,
             membership: Membership::new(voters.to_vec(), vec![]),

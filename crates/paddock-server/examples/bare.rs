@@ -42,7 +42,7 @@ fn main() -> Result<(), Failure> {
         _ => return Err(USAGE.into()),
     };
     std::fs::create_dir_all(&directory)?;
-    Server::start(port, &directory, followers)?.serve()
+    BareServer::start(port, &directory, followers)?.serve()
 }
 
 /// The place where bytes become durable.
@@ -108,7 +108,7 @@ fn follow(leader: &mut std::net::TcpStream, log: &mut Log) -> io::Result<()> {
     leader.write_all(&[1])
 }
 
-struct Server {
+struct BareServer {
     poll: Poll,
     listener: TcpListener,
     clients: HashMap<Token, Client>,
@@ -125,8 +125,8 @@ struct Server {
     answered_last: usize,
 }
 
-impl Server {
-    fn start(port: u16, directory: &Path, followers: usize) -> Result<Server, Failure> {
+impl BareServer {
+    fn start(port: u16, directory: &Path, followers: usize) -> Result<BareServer, Failure> {
         let poll = Poll::new()?;
         let mut listener = TcpListener::bind(SocketAddr::from(([127, 0, 0, 1], port)))?;
         poll.registry().register(&mut listener, LISTENER, Interest::READABLE)?;
@@ -136,7 +136,7 @@ impl Server {
             let token = Token(FIRST_FOLLOWER + number);
             poll.registry().register(&mut follower.socket, token, Interest::READABLE)?;
         }
-        Ok(Server {
+        Ok(BareServer {
             poll,
             listener,
             clients: HashMap::new(),

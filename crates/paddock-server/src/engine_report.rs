@@ -12,7 +12,7 @@ pub(crate) struct EngineReport {
     pub(crate) role: Role,
     /// The place of a member in its ensemble; that of no member is empty.
     pub(crate) standing: Standing,
-    /// Monotonic time of the last contact with the leader or the store that orders writes, in milliseconds: no session can have been ended before without
+    /// Monotonic time of the last contact with what orders writes, in milliseconds: no session can have been ended before without
     /// being told here.
     pub(crate) confirmed_ms: u64,
 }
@@ -94,7 +94,7 @@ impl EngineBoard {
         self.last.lock().leads_since_ms
     }
 
-    /// Monotonic time of the last contact with the leader or the store that orders writes, in milliseconds.
+    /// Monotonic time of the last contact with what orders writes, in milliseconds.
     pub(crate) fn confirmed_ms(&self) -> u64 {
         self.confirmed_ms.load(Ordering::Acquire)
     }

@@ -53,7 +53,7 @@ fn options() -> ReplicaOptions {
 pub fn conversation(data: &[u8]) {
     let Some((&choice, bytes)) = data.split_first() else { return };
     let dialect = if choice < 128 { Some(Dialect::ZooKeeper) } else { None };
-    let mut member = Member::new(dialect);
+    let mut member = FuzzedMember::new(dialect);
     if choice.is_multiple_of(2) {
         let mut greeting = Vec::new();
         good_greeting().encode(&mut greeting);
@@ -72,7 +72,7 @@ pub fn conversation(data: &[u8]) {
 /// Takes the lines of `data` as tokens of SASL that one client sends. Whatever they are, the member stays sound and answers in whole frames,
 /// each token of a connection that goes on with one.
 pub fn sasl_tokens(data: &[u8]) {
-    let mut member = Member::new(Some(Dialect::ZooKeeper));
+    let mut member = FuzzedMember::new(Some(Dialect::ZooKeeper));
     let mut greeting = Vec::new();
     good_greeting().encode(&mut greeting);
     member.take(&greeting);
@@ -155,7 +155,7 @@ fn conn() -> ConnId {
     ConnId::new(0, 1)
 }
 
-struct Member {
+struct FuzzedMember {
     front: Front<Surroundings>,
     around: Surroundings,
     replica: SingleGroup,
@@ -164,8 +164,8 @@ struct Member {
     sent: Vec<u8>,
 }
 
-impl Member {
-    fn new(dialect: Option<Dialect>) -> Member {
+impl FuzzedMember {
+    fn new(dialect: Option<Dialect>) -> FuzzedMember {
         let state = Replicated::new(Tree::new(), (0, 0), Membership::default());
         let mut recovered = Recovered::new((0, 0), Membership::default(), HardState::default(), vec![]);
         let now = Now { monotonic_ms: 1, wall_ms: 1 };
@@ -173,7 +173,7 @@ impl Member {
         let passwords = [("bob".to_owned(), "secret".to_owned())].into();
         let sasl = Some(SaslUsers { passwords, keeps_failed_clients: true, ..SaslUsers::default() });
         let config = Config { frame_bytes_max: FRAME_BYTES_MAX, dialect, sasl, ..Config::new("nowhere") };
-        let mut member = Member {
+        let mut member = FuzzedMember {
             front: Front::new(config.of_front(
                 &std::sync::Arc::default(),
                 Some(clear_tickets::kerberos()),

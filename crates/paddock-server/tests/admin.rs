@@ -35,13 +35,13 @@ fn start() -> (Server, SocketAddr, tempfile::TempDir) {
 }
 
 /// An answer of the member.
-struct Answer {
+struct HttpAnswer {
     status: u16,
     head: String,
     body: Vec<u8>,
 }
 
-impl Answer {
+impl HttpAnswer {
     fn json(&self) -> Value {
         serde_json::from_slice(&self.body)
             .unwrap_or_else(|_| panic!("{}", String::from_utf8_lossy(&self.body)))
@@ -53,11 +53,11 @@ impl Answer {
     }
 }
 
-async fn ask(address: SocketAddr, request: &str) -> Answer {
+async fn ask(address: SocketAddr, request: &str) -> HttpAnswer {
     ask_over(TcpStream::connect(address).await.unwrap(), request).await
 }
 
-async fn ask_over(mut stream: TcpStream, request: &str) -> Answer {
+async fn ask_over(mut stream: TcpStream, request: &str) -> HttpAnswer {
     let _ = stream.write_all(request.as_bytes()).await;
     let mut answer = Vec::new();
     let _ = timeout(2 * PATIENCE, stream.read_to_end(&mut answer)).await.expect("it answers soon");
@@ -66,7 +66,7 @@ async fn ask_over(mut stream: TcpStream, request: &str) -> Answer {
     let status = head.split(' ').nth(1).and_then(|status| status.parse().ok()).unwrap_or(0);
     let body = answer.get(end + 4..).unwrap_or_default().to_vec();
     let is_chunked = head.to_ascii_lowercase().contains("transfer-encoding: chunked");
-    Answer { status, head, body: if is_chunked { unchunked(&body) } else { body } }
+    HttpAnswer { status, head, body: if is_chunked { unchunked(&body) } else { body } }
 }
 
 fn unchunked(mut rest: &[u8]) -> Vec<u8> {
@@ -82,7 +82,7 @@ fn unchunked(mut rest: &[u8]) -> Vec<u8> {
     }
 }
 
-async fn request(address: SocketAddr, method: &str, path: &str, headers: &str) -> Answer {
+async fn request(address: SocketAddr, method: &str, path: &str, headers: &str) -> HttpAnswer {
     ask(
         address,
         &format!("{method} {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n{headers}\r\n"),
@@ -90,7 +90,7 @@ async fn request(address: SocketAddr, method: &str, path: &str, headers: &str) -
     .await
 }
 
-async fn get(address: SocketAddr, path: &str) -> Answer {
+async fn get(address: SocketAddr, path: &str) -> HttpAnswer {
     request(address, "GET", path, "").await
 }
 
@@ -436,7 +436,7 @@ async fn paths_stand_where_the_settings_say() {
     shutdown(server).await;
 }
 
-async fn send(address: SocketAddr, method: &str, path: &str, headers: &str, body: &str) -> Answer {
+async fn send(address: SocketAddr, method: &str, path: &str, headers: &str, body: &str) -> HttpAnswer {
     let length = format!("{headers}Content-Length: {}\r\n", body.len());
     let head = format!("{method} {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n{length}\r\n");
     ask(address, &format!("{head}{body}")).await
@@ -667,7 +667,7 @@ async fn lists_tell_nobody_of_what_it_may_not_read() {
         &format!("/api/session?id={session}"),
         "/api/activity",
     ] {
-        let told = |answer: Answer| String::from_utf8(answer.body).unwrap();
+        let told = |answer: HttpAnswer| String::from_utf8(answer.body).unwrap();
         let to_nobody = told(get(address, path).await);
         assert!(!to_nobody.contains("hidden") && !to_nobody.contains("bob"), "{path}: {to_nobody}");
         let to_ann = told(request(address, "GET", path, ANN).await);

@@ -15,7 +15,7 @@ const WRITE: i32 = 2;
 type Members = BTreeMap<i64, EnsembleMember>;
 
 #[derive(Clone, Debug)]
-pub(super) struct Ensemble {
+pub(super) struct ModelEnsemble {
     members: Members,
     version: i64,
     target: Option<Members>,
@@ -39,7 +39,7 @@ impl Model {
             return Err(BadArguments);
         }
         if self.ensemble.is_none() {
-            self.ensemble = Some(Ensemble { members, version: self.zxid, target: None });
+            self.ensemble = Some(ModelEnsemble { members, version: self.zxid, target: None });
             self.show_ensemble(call, changes);
         }
         Ok(WriteReply::Done)
@@ -94,7 +94,7 @@ impl Model {
     }
 
     fn show_ensemble(&mut self, call: &Call, changes: &mut Changes) {
-        let Some(Ensemble { members, version, .. }) = &self.ensemble else { return };
+        let Some(ModelEnsemble { members, version, .. }) = &self.ensemble else { return };
         let lines: String = members.values().map(|member| format!("{member}\n")).collect();
         let text = format!("{lines}version={version:x}");
         let zxid = self.zxid();

@@ -10,7 +10,7 @@ use paddock_proto::{
 use paddock_tree::Change;
 
 use super::rules::{as_in_multi, cannot_be_in_multi, fits, is_below, is_special, len, real, resolve, up};
-use super::{Changes, Model, Node, Reply, ZnodeKind};
+use super::{Changes, Model, ModelZnode, Reply, ZnodeKind};
 use crate::{Call, Wish};
 use ErrorCode::*;
 
@@ -148,7 +148,7 @@ impl Model {
             ephemeral_owner: if let ZnodeKind::Ephemeral(session) = kind { session } else { SessionId::NONE },
             ..Stat::default()
         };
-        let node = Node { data: data.clone(), acl, stat, creates: 0, kind };
+        let node = ModelZnode { data: data.clone(), acl, stat, creates: 0, kind };
         self.nodes.insert(path.as_str().into(), Rc::new(node));
         let stat = self.stat_of(&path, self.get(&path)?);
         changes.push(self.event(EventKind::NodeCreated, &path));
@@ -157,7 +157,7 @@ impl Model {
             path.strip_prefix("/zookeeper/quota").and_then(|p| p.strip_suffix("/zookeeper_stats"))
         {
             let below = |other: &str| subject.is_empty() || other == subject || is_below(other, subject);
-            let counted: Vec<&Rc<Node>> =
+            let counted: Vec<&Rc<ModelZnode>> =
                 self.nodes.iter().filter(|(path, _)| below(path)).map(|(_, node)| node).collect();
             let bytes: usize = counted.iter().map(|node| len(&node.data)).sum();
             let text = format!("count={},bytes={bytes}", counted.len());

@@ -25,7 +25,7 @@ use crate::statistics::version::version_and_date;
 
 /// Fields of an answer by their names.
 pub(super) type Fields = Map<String, Value>;
-type Answer = fn(&Admin, &Request) -> Result<Fields, Failure>;
+type AnswerFunction = fn(&Admin, &Request) -> Result<Fields, Failure>;
 
 /// A command that is not carried out.
 #[derive(Debug)]
@@ -46,25 +46,25 @@ impl From<Refusal> for Failure {
     }
 }
 
-struct Command {
+struct AdminCommand {
     /// The first name is the one that the list shows.
     names: &'static [&'static str],
     /// Answered only while there is a leader.
     needs_quorum: bool,
-    answer: Answer,
+    answer: AnswerFunction,
 }
 
-const fn command(names: &'static [&'static str], answer: Answer) -> Command {
-    Command { names, needs_quorum: true, answer }
+const fn command(names: &'static [&'static str], answer: AnswerFunction) -> AdminCommand {
+    AdminCommand { names, needs_quorum: true, answer }
 }
 
 /// A command that is answered without a quorum, too.
-const fn always(names: &'static [&'static str], answer: Answer) -> Command {
-    Command { needs_quorum: false, ..command(names, answer) }
+const fn always(names: &'static [&'static str], answer: AnswerFunction) -> AdminCommand {
+    AdminCommand { needs_quorum: false, ..command(names, answer) }
 }
 
 /// ZooKeeper's commands by name, as `GET` has them, but for `restore`, which is refused.
-const COMMANDS: &[Command] = &[
+const COMMANDS: &[AdminCommand] = &[
     command(&["configuration", "conf", "config"], configuration),
     command(&["connection_stat_reset", "crst"], refuse_get),
     command(&["connections", "cons"], connections),
@@ -115,7 +115,7 @@ pub(super) fn list(admin: &Admin, _: Request) -> Response {
     let mut page = String::new();
     let settings = admin.shared.settings();
     let base = &settings.admin.command_url;
-    for Command { names, .. } in COMMANDS {
+    for AdminCommand { names, .. } in COMMANDS {
         let name = names[0];
         let _ = writeln!(page, "<a href=\"{base}/{name}\">{name}</a>\n<br/>");
     }
@@ -136,7 +136,7 @@ pub(super) fn run(admin: &Admin, request: Request) -> Response {
         return snapshot::take(admin, &request).unwrap_or_else(|failure| answer(SNAPSHOT, Err(failure)));
     }
     let result = match command {
-        Command { needs_quorum: true, .. } if admin.shared.engine.role() == Role::Looking => {
+        AdminCommand { needs_quorum: true, .. } if admin.shared.engine.role() == Role::Looking => {
             Err(Failure::new(StatusCode::OK, NOT_SERVING))
         }
         _ => (command.answer)(admin, &request),

@@ -12,22 +12,22 @@ use super::requester::{Identities, refused};
 use crate::http::{Request, Response};
 
 /// A command with its arguments, in ClickHouse's words.
-struct Command {
+struct KeeperCommand {
     name: &'static str,
     /// Numbers of arguments that it takes, the least and the most. A path that is missing is the directory.
     arguments: (usize, usize),
     changes: bool,
 }
 
-const fn tells(name: &'static str, least: usize) -> Command {
-    Command { name, arguments: (least, 1), changes: false }
+const fn tells(name: &'static str, least: usize) -> KeeperCommand {
+    KeeperCommand { name, arguments: (least, 1), changes: false }
 }
 
-const fn changes(name: &'static str, least: usize, most: usize) -> Command {
-    Command { name, arguments: (least, most), changes: true }
+const fn changes(name: &'static str, least: usize, most: usize) -> KeeperCommand {
+    KeeperCommand { name, arguments: (least, most), changes: true }
 }
 
-const COMMANDS: [Command; 11] = [
+const COMMANDS: [KeeperCommand; 11] = [
     tells("ls", 0),
     tells("get", 1),
     tells("exists", 1),
@@ -44,7 +44,7 @@ const COMMANDS: [Command; 11] = [
 /// One example of each command.
 #[cfg(test)]
 pub(super) fn examples() -> impl Iterator<Item = String> {
-    COMMANDS.iter().map(|Command { name, arguments: (least, _), .. }| match least {
+    COMMANDS.iter().map(|KeeperCommand { name, arguments: (least, _), .. }| match least {
         0 => (*name).to_owned(),
         1 => format!("{name} /a"),
         _ => format!("{name} /a other"),
@@ -53,7 +53,7 @@ pub(super) fn examples() -> impl Iterator<Item = String> {
 
 /// A command that was understood.
 pub(super) struct Order {
-    command: &'static Command,
+    command: &'static KeeperCommand,
     arguments: Vec<String>,
     /// The absolute path that it is about.
     path: String,

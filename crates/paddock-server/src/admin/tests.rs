@@ -17,7 +17,7 @@ const HOST: &str = "Host: 127.0.0.1:8080\r\n";
 const JSON: &str = "Content-Type: application/json\r\n";
 
 /// A member without ports for HTTP, whose routes are asked.
-struct Stage {
+struct AdminStage {
     server: Server,
     site: TestSite<Admin>,
     _directory: tempfile::TempDir,
@@ -38,8 +38,8 @@ struct Fingerprint {
 /// Numbers that an order to reset something would change.
 const RECEIVED: u64 = 77;
 
-impl Stage {
-    async fn start() -> Stage {
+impl AdminStage {
+    async fn start() -> AdminStage {
         let directory = tempfile::tempdir().unwrap();
         let listen = SocketAddr::from(([127, 0, 0, 1], 0));
         let admin = crate::AdminSettings { rate_limit_ms: 0, ..crate::AdminSettings::default() };
@@ -53,7 +53,7 @@ impl Stage {
         }
         (0..RECEIVED).for_each(|_| stats.traffic(0).received());
         stats.conns().iter().for_each(|(_, conn)| conn.received.store(RECEIVED, Relaxed));
-        Stage { server, site, _directory: directory, _client: client }
+        AdminStage { server, site, _directory: directory, _client: client }
     }
 
     /// Status of the answer to a superuser's certificate, or to none.
@@ -133,7 +133,7 @@ const FOREIGN: [&str; 6] = [
 
 #[tokio::test]
 async fn no_route_answers_a_page_of_somebody_else() {
-    let stage = Stage::start().await;
+    let stage = AdminStage::start().await;
     let before = stage.fingerprint();
     for route in ROUTES {
         for (path, _) in paths(route) {
@@ -160,7 +160,7 @@ async fn no_route_answers_a_page_of_somebody_else() {
 
 #[tokio::test]
 async fn no_get_changes_anything() {
-    let stage = Stage::start().await;
+    let stage = AdminStage::start().await;
     for route in ROUTES.iter().filter(|route| route.method == "GET") {
         for (path, is_order) in paths(route) {
             for method in ["GET", "HEAD"] {
@@ -183,7 +183,7 @@ async fn no_get_changes_anything() {
 
 #[tokio::test]
 async fn an_order_brings_what_no_page_can_have_a_browser_send() {
-    let stage = Stage::start().await;
+    let stage = AdminStage::start().await;
     let before = stage.fingerprint();
     let plain = [
         "",

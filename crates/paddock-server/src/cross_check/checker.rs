@@ -11,7 +11,7 @@ use paddock_state::ConnId;
 
 use super::answer;
 use super::gate::Gate;
-use super::pair::{Event, Pair, Request};
+use super::pair::{CheckedRequest, Event, Pair};
 use super::returns::Returns;
 use super::sequencer::{Answered, Place, Sequencer, writes};
 use super::sessions::Sessions;
@@ -73,7 +73,7 @@ impl Checker {
         while let Some((conn, frame)) = self.next_for_reference() {
             if let Some(pair) = self.pairs.get_mut(&conn) {
                 let xid = frame.first_chunk::<4>().map_or(0, |xid| i32::from_be_bytes(*xid));
-                let is_it = |request: &&mut Request| request.xid == xid && request.sent_ms.is_none();
+                let is_it = |request: &&mut CheckedRequest| request.xid == xid && request.sent_ms.is_none();
                 if let Some(request) = pair.requests.iter_mut().find(is_it) {
                     request.sent_ms = Some(self.now_ms);
                 }
@@ -187,7 +187,15 @@ impl Checker {
             _ => {}
         }
         let about = Reader::new(&frame[8..]).string().unwrap_or_default().to_owned();
-        pair.requests.push_back(Request { xid, op, frame, about, own: None, reference: None, sent_ms: None });
+        pair.requests.push_back(CheckedRequest {
+            xid,
+            op,
+            frame,
+            about,
+            own: None,
+            reference: None,
+            sent_ms: None,
+        });
         if pair.is_overfull() || self.sequencer.len() + self.gate.len() > WAITING_MAX {
             self.give_up(conn, "the reference is too slow");
         }
@@ -282,7 +290,7 @@ impl Checker {
         }
     }
 
-    fn compare(&mut self, conn: ConnId, session: SessionId, request: &Request) {
+    fn compare(&mut self, conn: ConnId, session: SessionId, request: &CheckedRequest) {
         let (Some(own), Some(reference)) = (&request.own, &request.reference) else { return };
         if own.is_empty() {
             // The client was gone before it had an answer.

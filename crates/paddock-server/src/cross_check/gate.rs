@@ -6,7 +6,7 @@ use std::collections::{HashMap, VecDeque};
 use paddock_state::ConnId;
 
 #[derive(Debug)]
-struct Waiting {
+struct HeldFrame {
     conn: ConnId,
     frame: Vec<u8>,
     writes: bool,
@@ -20,7 +20,7 @@ struct Outstanding {
 
 #[derive(Debug, Default)]
 pub(super) struct Gate {
-    waiting: VecDeque<Waiting>,
+    waiting: VecDeque<HeldFrame>,
     /// Requests that are with the reference.
     total: Outstanding,
     of_conn: HashMap<ConnId, Outstanding>,
@@ -28,7 +28,7 @@ pub(super) struct Gate {
 
 impl Gate {
     pub(super) fn push(&mut self, conn: ConnId, frame: Vec<u8>, writes: bool) {
-        self.waiting.push_back(Waiting { conn, frame, writes });
+        self.waiting.push_back(HeldFrame { conn, frame, writes });
     }
 
     pub(super) fn len(&self) -> usize {
@@ -43,9 +43,9 @@ impl Gate {
         is_waited_for: impl Fn(ConnId) -> bool,
     ) -> Option<(ConnId, Vec<u8>)> {
         let is_held_up = has_to_wait(self.waiting.front()?.conn);
-        let may_go = |waiting: &Waiting| !has_to_wait(waiting.conn) && is_waited_for(waiting.conn);
+        let may_go = |waiting: &HeldFrame| !has_to_wait(waiting.conn) && is_waited_for(waiting.conn);
         let at = if is_held_up { self.waiting.iter().position(may_go)? } else { 0 };
-        let Waiting { conn, writes, .. } = self.waiting[at];
+        let HeldFrame { conn, writes, .. } = self.waiting[at];
         let own = self.of_conn.entry(conn).or_default();
         let is_free = if writes { self.total.all == own.all } else { self.total.writes == own.writes };
         if !is_free {

@@ -15,7 +15,7 @@ const BYTES_MAX: usize = 16 << 20;
 
 /// A request, and the answers to it.
 #[derive(Debug)]
-pub(super) struct Request {
+pub(super) struct CheckedRequest {
     pub(super) xid: i32,
     pub(super) op: i32,
     /// The request itself, until this member has answered it.
@@ -42,7 +42,7 @@ pub(super) struct Pair {
     pub(super) has_greeted: bool,
     pub(super) own_greeting: Option<ConnectResponse>,
     pub(super) reference_greeting: Option<ConnectResponse>,
-    pub(super) requests: VecDeque<Request>,
+    pub(super) requests: VecDeque<CheckedRequest>,
     kept_bytes: usize,
     /// Place of the last request that this member has answered. None that is answered later comes before it, whatever zxid it has: auth
     /// has none.
@@ -86,7 +86,7 @@ impl Pair {
     /// request when it is answered by this member.
     pub(super) fn answer(&mut self, frame: Vec<u8>, is_own: bool) -> Option<(i32, Kind, Vec<u8>)> {
         let xid = i32::from_be_bytes(*frame.first_chunk::<4>()?);
-        let waits = |request: &Request| {
+        let waits = |request: &CheckedRequest| {
             request.xid == xid && if is_own { request.own.is_none() } else { request.reference.is_none() }
         };
         let request = self.requests.iter_mut().find(|request| waits(request))?;
@@ -97,7 +97,7 @@ impl Pair {
     }
 
     /// The oldest request, if both answers have come.
-    pub(super) fn next_answered(&mut self) -> Option<Request> {
+    pub(super) fn next_answered(&mut self) -> Option<CheckedRequest> {
         self.requests.front().filter(|first| first.own.is_some() && first.reference.is_some())?;
         let request = self.requests.pop_front()?;
         let bytes = |answer: &Option<Vec<u8>>| answer.as_ref().map_or(0, Vec::len);

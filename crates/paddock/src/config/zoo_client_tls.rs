@@ -66,7 +66,7 @@ impl ZooClientTls {
             remarks.extend(self.lines.iter().map(|line| line.changes_nothing(UNUSED)));
             return Ok(None);
         };
-        let mut draft = Draft::default();
+        let mut draft = ZooClientTlsDraft::default();
         for line in &self.lines {
             let said = draft.set(line).map_err(|what| line.fault(what))?;
             remarks.extend(said.remark_on(line));
@@ -81,7 +81,7 @@ impl ZooClientTls {
 }
 
 #[derive(Default)]
-struct Draft {
+struct ZooClientTlsDraft {
     key_store: StoreDraft,
     trust_store: StoreDraft,
     /// Counts before the other, whole.
@@ -97,7 +97,7 @@ struct Draft {
     superuser: Option<String>,
 }
 
-impl Draft {
+impl ZooClientTlsDraft {
     fn set(&mut self, line: &Line) -> Result<Said, String> {
         let value = &Text(&line.value);
         match line.key.strip_prefix(PREFIX).unwrap_or(&line.key) {

@@ -52,7 +52,7 @@ impl ZooTls {
                 return Ok(None);
             }
         };
-        let mut draft = Draft::default();
+        let mut draft = ZooTlsDraft::default();
         for line in &self.lines {
             draft.set(line, remarks)?;
         }
@@ -80,7 +80,7 @@ fn is_on(line: &Option<Line>) -> Result<Option<&Line>, ConfigError> {
 }
 
 #[derive(Default)]
-struct Draft {
+struct ZooTlsDraft {
     key_store: StoreDraft,
     trust_store: StoreDraft,
     calling_key_store: StoreDraft,
@@ -108,7 +108,7 @@ impl StoreDraft {
     }
 }
 
-impl Draft {
+impl ZooTlsDraft {
     fn finish(self, mode: TlsMode) -> Result<PeerTls, String> {
         let missing =
             |key, with| format!("{PREFIX}{key} is missing: name a file of PEM, PKCS12 or JKS with {with}");

@@ -18,22 +18,22 @@ use paddock_tls::testing::{
 use paddock_tls::{RawSocket, shake_hands};
 
 /// A member's port and the authority that its clients know.
-struct Stage {
+struct WelcomeStage {
     dir: tempfile::TempDir,
     port: ClientPort,
     servers: Authority,
     clients: Authority,
 }
 
-impl Stage {
-    fn new(change: impl FnOnce(&mut ClientTls)) -> Stage {
+impl WelcomeStage {
+    fn new(change: impl FnOnce(&mut ClientTls)) -> WelcomeStage {
         let dir = tempfile::tempdir().unwrap();
         let (servers, clients) = (Authority::new("servers"), Authority::new("clients"));
         let key = servers.issue(&for_loopback());
         let mut settings = client_port_settings(dir.path(), &key, &clients.pem());
         change(&mut settings);
         let port = ClientPort::load(settings).unwrap();
-        Stage { dir, port, servers, clients }
+        WelcomeStage { dir, port, servers, clients }
     }
 
     /// Lets a client connect that does `act`, and returns what the member makes of it.
@@ -101,7 +101,7 @@ fn with_serial(serial: u64) -> CertificateParams {
 
 #[tokio::test]
 async fn a_certificate_proves_its_subject() {
-    let stage = Stage::new(|tls| tls.superuser = Some("CN=root".to_owned()));
+    let stage = WelcomeStage::new(|tls| tls.superuser = Some("CN=root".to_owned()));
     stage.check_taken(Some(&stage.clients.issue(&named("client", &[]))), &[("x509", "CN=client")]).await;
     let root = stage.clients.issue(&named("root", &[]));
     stage.check_taken(Some(&root), &[("x509", "CN=root"), ("super", "CN=root")]).await;
@@ -109,7 +109,7 @@ async fn a_certificate_proves_its_subject() {
 
 #[tokio::test]
 async fn bad_certificates_are_refused_with_the_reason() {
-    let stage = Stage::new(|_| {});
+    let stage = WelcomeStage::new(|_| {});
     let issue = |params| stage.clients.issue(&params);
     stage.check_refused(None, "it shows no certificate").await;
     let early = with(named("client", &[]), |params| params.not_before = date_time_ymd(2999, 1, 1));
@@ -129,17 +129,17 @@ async fn bad_certificates_are_refused_with_the_reason() {
 
 #[tokio::test]
 async fn a_client_need_not_show_a_certificate_where_none_is_needed() {
-    let wanted = Stage::new(|tls| tls.client_auth = ClientAuth::Want);
+    let wanted = WelcomeStage::new(|tls| tls.client_auth = ClientAuth::Want);
     wanted.check_taken(None, &[]).await;
     wanted.check_taken(Some(&wanted.clients.issue(&named("client", &[]))), &[("x509", "CN=client")]).await;
     wanted.check_refused(Some(&self_signed(&named("client", &[]))), "not taken").await;
-    let none = Stage::new(|tls| (tls.client_auth, tls.trust_store) = (ClientAuth::None, None));
+    let none = WelcomeStage::new(|tls| (tls.client_auth, tls.trust_store) = (ClientAuth::None, None));
     none.check_taken(Some(&none.clients.issue(&named("client", &[]))), &[]).await;
 }
 
 #[tokio::test]
 async fn a_revoked_certificate_is_refused() {
-    let mut stage = Stage::new(|_| {});
+    let mut stage = WelcomeStage::new(|_| {});
     let list = stage.dir.path().join("revoked.pem");
     fs::write(&list, revocation_list(&stage.clients, &[7])).unwrap();
     let settings = ClientTls { revocations: Some(list.clone()), ..(*stage.port.settings()).clone() };
@@ -158,7 +158,7 @@ async fn a_revoked_certificate_is_refused() {
 
 #[tokio::test]
 async fn an_address_is_verified_if_that_is_asked_for() {
-    let stage = Stage::new(|tls| tls.verify_addresses = true);
+    let stage = WelcomeStage::new(|tls| tls.verify_addresses = true);
     let here = stage.clients.issue(&named("client", &["127.0.0.1"]));
     stage.check_taken(Some(&here), &[("x509", "CN=client")]).await;
     let elsewhere = stage.clients.issue(&named("client", &["10.0.0.1"]));
@@ -167,7 +167,7 @@ async fn an_address_is_verified_if_that_is_asked_for() {
 
 #[tokio::test]
 async fn the_first_byte_tells_plaintext_from_tls() {
-    let stage = Stage::new(|tls| tls.detection_timeout_ms = 20);
+    let stage = WelcomeStage::new(|tls| tls.detection_timeout_ms = 20);
     let say = |bytes: &'static [u8]| {
         move |mut socket: TcpStream| async move { socket.write_all(bytes).await.unwrap() }
     };
@@ -189,7 +189,7 @@ async fn the_first_byte_tells_plaintext_from_tls() {
 
 #[tokio::test]
 async fn a_certificate_that_has_changed_is_shown_to_the_next_client() {
-    let stage = Stage::new(|_| {});
+    let stage = WelcomeStage::new(|_| {});
     let good = stage.clients.issue(&named("client", &[]));
     stage.check_taken(Some(&good), &[("x509", "CN=client")]).await;
     let key = &stage.port.settings().key_store.path;
@@ -198,6 +198,6 @@ async fn a_certificate_that_has_changed_is_shown_to_the_next_client() {
     stage.check_taken(Some(&good), &[("x509", "CN=client")]).await;
     fs::write(key, next.issue(&for_loopback())).unwrap();
     stage.check_refused(Some(&good), "it does not trust this member's certificate").await;
-    let stage = Stage { servers: next, ..stage };
+    let stage = WelcomeStage { servers: next, ..stage };
     stage.check_taken(Some(&good), &[("x509", "CN=client")]).await;
 }

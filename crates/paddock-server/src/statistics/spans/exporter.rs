@@ -46,7 +46,7 @@ pub(super) struct Exporter {
 
 /// Reasons for which a batch was not taken.
 #[derive(Debug, PartialEq, Eq)]
-enum Failure {
+enum ExportFailure {
     /// The spans may be taken later.
     ForNow(String),
     ForGood(String),
@@ -142,11 +142,11 @@ impl Exporter {
                 let rejected = rejected.min(batch.len() as u64);
                 (batch.len() as u64 - rejected, rejected, true)
             }
-            Err(Failure::ForNow(why)) => {
+            Err(ExportFailure::ForNow(why)) => {
                 self.note_failure(&why, "spans are kept as far as there is room");
                 (0, 0, false)
             }
-            Err(Failure::ForGood(why)) => {
+            Err(ExportFailure::ForGood(why)) => {
                 self.note_failure(&why, "spans are dropped");
                 (0, batch.len() as u64, true)
             }
@@ -168,16 +168,16 @@ impl Exporter {
     }
 
     /// Returns how many of the spans the endpoint has no use for.
-    fn try_post(&self, batch: &[Span], timeout: Duration) -> Result<u64, Failure> {
-        let for_now = |error: ureq::Error| Failure::ForNow(error.to_string());
+    fn try_post(&self, batch: &[Span], timeout: Duration) -> Result<u64, ExportFailure> {
+        let for_now = |error: ureq::Error| ExportFailure::ForNow(error.to_string());
         let request = self.agent.post(&self.url).config().timeout_global(Some(timeout)).build();
         let body = otlp::encode(&self.resource, batch);
         let mut response = request.content_type("application/json").send(&body[..]).map_err(for_now)?;
         let status = response.status();
         if !status.is_success() {
             return Err(match status.as_u16() {
-                429 | 502..=504 => Failure::ForNow(status.to_string()),
-                _ => Failure::ForGood(status.to_string()),
+                429 | 502..=504 => ExportFailure::ForNow(status.to_string()),
+                _ => ExportFailure::ForGood(status.to_string()),
             });
         }
         let answer =

@@ -37,7 +37,7 @@ impl Resource {
 pub(super) fn encode(resource: &Resource, spans: &[Span]) -> Vec<u8> {
     let scope = Scope { name: "paddock", version: env!("CARGO_PKG_VERSION") };
     let scope_spans = [ScopeSpans { scope, spans: spans.iter().map(EncodedSpan::of).collect() }];
-    let request = Request { resource_spans: [ResourceSpans { resource, scope_spans }] };
+    let request = ExportRequest { resource_spans: [ResourceSpans { resource, scope_spans }] };
     serde_json::to_vec(&request).expect("text and numbers are JSON")
 }
 
@@ -54,7 +54,7 @@ pub(super) fn rejected(answer: &[u8]) -> Option<(u64, String)> {
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Request<'a> {
+struct ExportRequest<'a> {
     resource_spans: [ResourceSpans<'a>; 1],
 }
 

@@ -14,7 +14,7 @@ use super::values::boolean;
 pub(super) const SERVER: &str = "openSSL.server.";
 
 #[derive(Default)]
-pub(super) struct Draft {
+pub(super) struct KeeperClientTlsDraft {
     key: Option<PathBuf>,
     password: Option<String>,
     certificate: Option<PathBuf>,
@@ -25,7 +25,7 @@ pub(super) struct Draft {
     no_tls13: bool,
 }
 
-impl Draft {
+impl KeeperClientTlsDraft {
     pub(super) fn take(&mut self, line: &Line, remarks: &mut Remarks) -> Result<(), ConfigError> {
         let value = Text(&line.value);
         let fault = |what: String| line.fault(what);

@@ -86,7 +86,7 @@ impl Raft {
 }
 
 #[derive(Default)]
-struct Draft {
+struct RaftDraft {
     id: Option<u8>,
     host: Option<String>,
     port: Option<u16>,
@@ -94,7 +94,7 @@ struct Draft {
 }
 
 fn member(file: &File<'_>, entry: &Entry, remarks: &mut Remarks) -> Result<Named, ConfigError> {
-    let mut draft = Draft::default();
+    let mut draft = RaftDraft::default();
     for line in file.settings(SERVER, entry)? {
         let value = Text(&line.value);
         let known = draft.set(&line, &value, remarks).map_err(|what| line.fault(what))?;
@@ -107,7 +107,7 @@ fn member(file: &File<'_>, entry: &Entry, remarks: &mut Remarks) -> Result<Named
     Ok(Named { place, name: SERVER.to_owned(), member, has_one_port: true })
 }
 
-impl Draft {
+impl RaftDraft {
     /// Takes a setting, unless its key is not known.
     fn set(&mut self, line: &Line, value: &Text<'_>, remarks: &mut Remarks) -> Result<bool, String> {
         let key = line.key.strip_prefix(SERVER).and_then(|rest| rest.strip_prefix('.'));

@@ -27,7 +27,7 @@ pub(super) struct KeeperTls {
 
 /// Files of both sides of a link, by their names in a section. One side may leave out what the other says.
 #[derive(Default)]
-struct Draft<'a> {
+struct KeeperTlsDraft<'a> {
     /// For those that are called.
     server: BTreeMap<&'a str, &'a Line>,
     /// For those that call.
@@ -54,7 +54,7 @@ impl KeeperTls {
         ports: (Option<SocketAddr>, PortProtocol),
         remarks: &mut Remarks,
     ) -> Result<ClientTls, ConfigError> {
-        let mut draft = client_tls::Draft::default();
+        let mut draft = client_tls::KeeperClientTlsDraft::default();
         for line in self.lines.iter().filter(|line| line.key.starts_with(client_tls::SERVER)) {
             draft.take(line, remarks)?;
         }
@@ -64,7 +64,7 @@ impl KeeperTls {
 
     /// Settings of TLS for a member that has others and is to speak TLS with them.
     pub(super) fn settle(&self, file: &Location, remarks: &mut Remarks) -> Result<PeerTls, ConfigError> {
-        let mut draft = Draft::default();
+        let mut draft = KeeperTlsDraft::default();
         for line in &self.lines {
             draft.take(line, remarks)?;
         }
@@ -73,7 +73,7 @@ impl KeeperTls {
     }
 }
 
-impl<'a> Draft<'a> {
+impl<'a> KeeperTlsDraft<'a> {
     fn take(&mut self, line: &'a Line, remarks: &mut Remarks) -> Result<(), ConfigError> {
         let rest = line.key.strip_prefix(SECTION).unwrap_or_default();
         let (side, key) = rest.trim_start_matches('.').split_once('.').unwrap_or_default();

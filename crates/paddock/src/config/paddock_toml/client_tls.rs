@@ -41,7 +41,7 @@ pub(super) fn read(
 ) -> Result<ClientTls, ConfigError> {
     let fault = |what: &str| place.clone().fault(format!("{TLS}: {what}"));
     let table = table(value, place, TLS)?;
-    let mut draft = Draft::default();
+    let mut draft = TomlClientTls::default();
     each_key(file, table, (TLS, KEYS), remarks, |setting, _| {
         draft.set(setting.key, &setting.item, late).map_err(|what| setting.fault(what))
     })?;
@@ -49,7 +49,7 @@ pub(super) fn read(
 }
 
 #[derive(Default)]
-struct Draft {
+struct TomlClientTls {
     listen: Option<SocketAddr>,
     at_listen: Option<PortProtocol>,
     key_store: StoreDraft,
@@ -64,7 +64,7 @@ struct Draft {
     superuser: Option<String>,
 }
 
-impl Draft {
+impl TomlClientTls {
     /// Takes a setting, unless its key is not known.
     fn set(&mut self, key: &str, value: &Item<'_>, late: &mut LateNames) -> Result<bool, String> {
         match key {

@@ -120,7 +120,7 @@ fn member(
     table: &DeTable<'_>,
     remarks: &mut Remarks,
 ) -> Result<Named, ConfigError> {
-    let mut draft = Draft::default();
+    let mut draft = TomlEnsemble::default();
     each_key(file, table, (MEMBER, MEMBER_KEYS), remarks, |setting, _| {
         draft.set(setting.key, &setting.item).map_err(|what| setting.fault(what))
     })?;
@@ -131,7 +131,7 @@ fn member(
 }
 
 #[derive(Default)]
-struct Draft {
+struct TomlEnsemble {
     id: Option<u8>,
     host: Option<String>,
     quorum_port: Option<u16>,
@@ -141,7 +141,7 @@ struct Draft {
     client_port: Option<u16>,
 }
 
-impl Draft {
+impl TomlEnsemble {
     /// Takes a setting, unless its key is not known.
     fn set(&mut self, key: &str, value: &Item<'_>) -> Result<bool, String> {
         match key {

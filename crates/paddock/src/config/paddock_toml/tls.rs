@@ -41,7 +41,7 @@ pub(super) fn read(
 ) -> Result<PeerTls, ConfigError> {
     let fault = |what: &str| place.clone().fault(format!("{TLS}: {what}"));
     let table = table(value, place, TLS)?;
-    let mut draft = Draft::default();
+    let mut draft = TomlTls::default();
     each_key(file, table, (TLS, KEYS), remarks, |setting, _| {
         draft.set(setting.key, &setting.item).map_err(|what| setting.fault(what))
     })?;
@@ -49,7 +49,7 @@ pub(super) fn read(
 }
 
 #[derive(Default)]
-struct Draft {
+struct TomlTls {
     mode: Option<TlsMode>,
     key_store: StoreDraft,
     certificates: Option<PathBuf>,
@@ -91,7 +91,7 @@ impl StoreDraft {
     }
 }
 
-impl Draft {
+impl TomlTls {
     /// Takes a setting, unless its key is not known.
     fn set(&mut self, key: &str, value: &Item<'_>) -> Result<bool, String> {
         match key {

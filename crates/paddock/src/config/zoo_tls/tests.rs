@@ -229,7 +229,7 @@ fn the_documentation_lists_every_key() {
     ];
     let page = include_str!("../../../../../docs/configuration.md");
     for key in KEYS {
-        let said = Draft::default().set_value(key, &Text("true"));
+        let said = ZooTlsDraft::default().set_value(key, &Text("true"));
         assert!(!matches!(said, Ok(Said::Unknown)), "{key}");
         assert!(page.contains(&format!("`ssl.quorum.{key}`")), "{key} is missing in docs/configuration.md");
     }
