@@ -113,11 +113,11 @@ fn a_multi_takes_its_rows() {
 #[test]
 fn rows_of_clickhouses_own_table_are_understood() {
     let text = "hostname,type,event_time_microseconds,request_idx,session_id,xid,op_num,path,requests_size,zxid\n\
-                h,WorkloadRequest,2026-11-20 10:00:00.000002,2,9,1,Create,/a/b,0,\\N\n\
-                h,WorkloadRequest,2026-11-20 10:00:00.000002,1,9,1,Create,/a,0,\\N\n\
-                h,WorkloadRequest,2026-11-20 10:00:00.000002,0,9,1,Multi,,2,\\N\n\
+                h,Request,2026-11-20 10:00:00.000002,2,9,1,Create,/a/b,0,\\N\n\
+                h,Request,2026-11-20 10:00:00.000002,1,9,1,Create,/a,0,\\N\n\
+                h,Request,2026-11-20 10:00:00.000002,0,9,1,Multi,,2,\\N\n\
                 h,Response,2026-11-20 10:00:00.000005,0,9,1,Multi,,2,77\n\
-                h,WorkloadRequest,2026-11-20 10:00:00.000001,0,9,-2,Heartbeat,,0,\\N\n\
+                h,Request,2026-11-20 10:00:00.000001,0,9,-2,Heartbeat,,0,\\N\n\
                 h,Finalize,2026-11-20 10:00:00.000001,0,9,3,Get,/b,0,\\N\n";
     assert_eq!(play(&load_text(text, Some(1.0)).unwrap()), ["multi 0"]);
 }
