@@ -37,6 +37,7 @@ pub mod judge;
 pub mod library;
 pub mod load;
 pub mod lock;
+pub mod named_network;
 pub mod network;
 pub mod operating;
 pub mod oracle;

@@ -37,9 +37,7 @@ pub struct Network {
 impl Network {
     /// A network of `members` members; none, and why, where namespaces are not allowed.
     pub fn new(members: usize) -> Result<Network, String> {
-        static COUNT: AtomicUsize = AtomicUsize::new(0);
-        remove_what_others_left();
-        let name = format!("{PREFIX}-{}-{}", process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
+        let name = new_name();
         let network = Network {
             hub: format!("{name}-hub"),
             members: (1..=members).map(|id| format!("{name}-{id}")).collect(),
@@ -87,8 +85,7 @@ impl Network {
 
     /// Moves this thread into the hub: what it connects to is in this network, and so are its children.
     pub fn enter(&self) {
-        let file = File::open(Path::new("/run/netns").join(&self.hub)).expect("open the hub's namespace");
-        move_into_link_name_space(file.as_fd(), Some(LinkNameSpaceType::Network)).expect("enter the hub");
+        enter(&self.hub);
     }
 
     /// From now on what a member sends to another is lost. Members by their places from 0.
@@ -164,6 +161,19 @@ impl Drop for Network {
     }
 }
 
+/// A beginning for names of namespaces that nobody else has.
+pub(crate) fn new_name() -> String {
+    static COUNT: AtomicUsize = AtomicUsize::new(0);
+    remove_what_others_left();
+    format!("{PREFIX}-{}-{}", process::id(), COUNT.fetch_add(1, Ordering::Relaxed))
+}
+
+/// Moves this thread into a namespace.
+pub(crate) fn enter(namespace: &str) {
+    let file = File::open(Path::new("/run/netns").join(namespace)).expect("open the namespace");
+    move_into_link_name_space(file.as_fd(), Some(LinkNameSpaceType::Network)).expect("enter the namespace");
+}
+
 fn hardware_address(id: usize) -> String {
     format!("02:00:00:00:00:{id:02x}")
 }
@@ -181,12 +191,12 @@ fn remove_what_others_left() {
     }
 }
 
-fn words(command: &str) -> Vec<&str> {
+pub(crate) fn words(command: &str) -> Vec<&str> {
     command.split(' ').collect()
 }
 
 /// Output of the program, or its complaint.
-fn run(program: &str, words: &[&str]) -> Result<String, String> {
+pub(crate) fn run(program: &str, words: &[&str]) -> Result<String, String> {
     let told = |what: &dyn std::fmt::Display| format!("`{program} {}`: {what}", words.join(" "));
     // Ctrl-C is for the test, which needs these programs to remove what it has made.
     let output = Command::new(program).args(words).process_group(0).output();

@@ -58,7 +58,7 @@ enum Company {
 
 /// In the order in which they begin: first what others need; then those for which nothing more is compiled, while that is done for others;
 /// of each kind those that take longest.
-const STAGES: [TestStage; 22] = [
+const STAGES: [TestStage; 23] = [
     TestStage {
         name: BUILD,
         about: "the paddock binary, as released",
@@ -238,6 +238,15 @@ const STAGES: [TestStage; 22] = [
         company: Company::Alone,
         installs: &[Part::Valgrind],
         run: rust::memcheck,
+    },
+    TestStage {
+        name: "namespaces",
+        about: "ensembles with names that are late and addresses that change, from every kind of file, on IPv4 and IPv6; only with --all, or named",
+        needs_server: true,
+        is_long: true,
+        company: Company::Alone,
+        installs: &[],
+        run: rust::namespaces,
     },
     TestStage {
         name: "etcd-suites",

@@ -108,6 +108,9 @@ const ATTACKS: &str = "attacks";
 /// The test program of the stage `memcheck`.
 const MEMCHECK: &str = "memcheck";
 
+/// The test program of the stage `namespaces`.
+const NAMESPACES: &str = "namespaces";
+
 /// The test programs of the stage `oracle`: each asks a real ZooKeeper the same.
 const ORACLE: [&str; 3] = ["operating", "oracle", "zookeeper_metrics"];
 
@@ -120,7 +123,7 @@ pub(super) fn process(layout: &Layout) -> Result<StageOutcome, Error> {
         BROWSER.contains(&name)
             || ORACLE.contains(&name)
             || MOVING.contains(&name)
-            || [MONITORING, ATTACKS, MEMCHECK].contains(&name)
+            || [MONITORING, ATTACKS, MEMCHECK, NAMESPACES].contains(&name)
             || etcd::WITH_SERVERS.contains(&name)
             || FAULTS.iter().any(|(names, _)| names.contains(&name))
     };
@@ -259,6 +262,16 @@ pub(super) fn memcheck(layout: &Layout) -> Result<StageOutcome, Error> {
     let programs = with_servers(layout, stage, &[MEMCHECK])?;
     // What Valgrind has to say is in the log.
     let success = programs::run(layout, stage, &programs, &["--nocapture"], &variables)?;
+    Ok(StageOutcome { counts: count(layout, stage)?, success })
+}
+
+/// Each test has networks of its own, so several run at a time: they wait for restarts.
+pub(super) fn namespaces(layout: &Layout) -> Result<StageOutcome, Error> {
+    let stage = "namespaces";
+    let programs = with_servers(layout, stage, &[NAMESPACES])?;
+    let variables = [("PADDOCK_BIN", layout.paddock().into())];
+    // It says what was left out, and why.
+    let success = programs::run(layout, stage, &programs, &["--nocapture", "--test-threads=4"], &variables)?;
     Ok(StageOutcome { counts: count(layout, stage)?, success })
 }
 
