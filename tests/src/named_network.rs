@@ -34,6 +34,8 @@ pub struct NamedNetwork {
     addresses: Vec<IpAddr>,
     /// Addresses of members whose names are known, by their numbers.
     known: BTreeMap<usize, IpAddr>,
+    /// Members who find an address that nobody has for the name of member 1.
+    misled: Vec<usize>,
 }
 
 impl NamedNetwork {
@@ -42,7 +44,8 @@ impl NamedNetwork {
         let addresses = (1..=members).map(|id| address(family, id as u8)).collect();
         let files = tempfile::tempdir().expect("make a directory");
         let known = BTreeMap::new();
-        let mut network = NamedNetwork { name: new_name(), family, members, files, addresses, known };
+        let (name, misled) = (new_name(), Vec::new());
+        let mut network = NamedNetwork { name, family, members, files, addresses, known, misled };
         run("ip", &["netns", "add", &network.hub()])?;
         // From here on whatever fails is a fault of this code, and not of the machine.
         network.make().unwrap_or_else(|error| panic!("make a network: {error}"));
@@ -108,11 +111,25 @@ impl NamedNetwork {
         self.write_hosts();
     }
 
+    /// From now on these members look for member 1 where it is not.
+    pub fn mislead(&mut self, members: &[usize]) {
+        self.misled = members.to_vec();
+        self.write_hosts();
+    }
+
     /// The files stay the same ones, which stand over the machine's.
     fn write_hosts(&self) {
-        let names = self.known.iter().map(|(id, address)| format!("{address} {}\n", host_name(*id)));
-        let text = format!("127.0.0.1 localhost\n::1 localhost\n{}", names.collect::<String>());
-        (1..=self.members).for_each(|id| fs::write(self.hosts(id), &text).expect("write a hosts file"));
+        for reader in 1..=self.members {
+            let found = |id: usize, known: IpAddr| match id {
+                1 if self.misled.contains(&reader) => address(self.family, 200),
+                _ => known,
+            };
+            let name =
+                |(id, known): (&usize, &IpAddr)| format!("{} {}\n", found(*id, *known), host_name(*id));
+            let names: String = self.known.iter().map(name).collect();
+            let text = format!("127.0.0.1 localhost\n::1 localhost\n{names}");
+            fs::write(self.hosts(reader), text).expect("write a hosts file");
+        }
     }
 
     /// A program in the member's namespace, which finds names in the member's file. It becomes that program: one process.

@@ -9,7 +9,7 @@
 //! The member with the higher number dials. A fixed side leaves one connection for a pair without an agreement about
 //! which of two to keep, and each side can say who has to act when there is none. The other side knocks: it dials too,
 //! says who it is and hangs up, so that a member that has just come back is called at once and not when the caller's
-//! pause ends.
+//! pause ends. A caller that does not reach it takes its call instead: one direction that works is enough.
 //!
 //! All links live on one thread. A lone message does not wait for it: its sender writes to the socket. In a burst the
 //! thread writes what has gathered.

@@ -10,56 +10,56 @@ use paddock_client::{Client, ClientOptions, CreateMode};
 use paddock_tests::named_network::{Family, NamedNetwork, host_name};
 use tempfile::TempDir;
 
-use crate::settings::{Settings, Source};
+use crate::settings::{SettingsText, Source};
 
 /// Members wait for each other, and for what changes of members take; other tests may take the processors meanwhile.
 const WITHIN: Duration = Duration::from_secs(120);
 const POLL: Duration = Duration::from_millis(20);
 const MEMBERS_MAX: usize = 4;
 
-/// Names of a member for itself in its settings.
+/// Host of a member in its own settings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Names {
-    Own,
+pub(crate) enum OwnHost {
+    Named,
     Unspecified,
 }
 
 #[derive(Debug)]
-pub(crate) struct Ensemble {
+pub(crate) struct NamedEnsemble {
     pub(crate) network: NamedNetwork,
     family: Family,
     source: Source,
-    names: Names,
+    own_host: OwnHost,
     /// Number of members in the settings that are given from now on.
     in_list: usize,
-    members: Vec<Member>,
+    members: Vec<NamedMember>,
     /// Number of znodes that were acknowledged.
     written: usize,
 }
 
 #[derive(Debug)]
-struct Member {
+struct NamedMember {
     directory: TempDir,
     process: Option<Child>,
     /// Bytes of the log of earlier starts.
     earlier: usize,
 }
 
-impl Ensemble {
+impl NamedEnsemble {
     /// An ensemble none of whose members has been started, or why this machine has no namespaces. The thread of the test goes into its network.
-    pub(crate) fn new(family: Family, source: Source, names: Names) -> Result<Ensemble, String> {
+    pub(crate) fn new(family: Family, source: Source, own_host: OwnHost) -> Result<NamedEnsemble, String> {
         let network = NamedNetwork::new(MEMBERS_MAX, family)?;
         network.enter();
-        let members = (1..=MEMBERS_MAX).map(Member::new).collect();
-        Ok(Ensemble { network, family, source, names, in_list: 3, members, written: 0 })
+        let members = (1..=MEMBERS_MAX).map(NamedMember::new).collect();
+        Ok(NamedEnsemble { network, family, source, own_host, in_list: 3, members, written: 0 })
     }
 
     pub(crate) fn start(&mut self, id: usize) {
         let binary = env::var("PADDOCK_BIN").expect("PADDOCK_BIN names the binary");
         let mut command = self.network.command(id, &binary);
         command.arg("server");
-        let is_wildcard = self.names == Names::Unspecified;
-        let settings = Settings { id, family: self.family, members: self.in_list, is_wildcard };
+        let is_wildcard = self.own_host == OwnHost::Unspecified;
+        let settings = SettingsText { id, family: self.family, members: self.in_list, is_wildcard };
         let member = &mut self.members[id - 1];
         settings.give(self.source, member.directory.path(), &mut command);
         member.start(command);
@@ -120,12 +120,12 @@ impl Ensemble {
     }
 
     fn logs(&self) -> String {
-        let log = |(id, member): (usize, &Member)| format!("--- member {id}\n{}", member.log());
+        let log = |(id, member): (usize, &NamedMember)| format!("--- member {id}\n{}", member.log());
         (1..).zip(&self.members).map(log).collect()
     }
 }
 
-impl Drop for Ensemble {
+impl Drop for NamedEnsemble {
     fn drop(&mut self) {
         for member in &mut self.members {
             if let Some(mut process) = member.process.take() {
@@ -137,13 +137,13 @@ impl Drop for Ensemble {
     }
 }
 
-impl Member {
-    fn new(id: usize) -> Member {
+impl NamedMember {
+    fn new(id: usize) -> NamedMember {
         let directory = tempfile::tempdir().expect("make a directory");
         fs::create_dir(directory.path().join("data")).expect("make the data directory");
         fs::write(directory.path().join("data/myid"), format!("{id}\n")).expect("write myid");
         fs::write(directory.path().join("log"), "").expect("begin a log");
-        Member { directory, process: None, earlier: 0 }
+        NamedMember { directory, process: None, earlier: 0 }
     }
 
     fn start(&mut self, mut command: Command) {

@@ -4,20 +4,20 @@
 mod ensemble;
 mod settings;
 
-use ensemble::{Ensemble, Names};
+use ensemble::{NamedEnsemble, OwnHost};
 use paddock_tests::named_network::Family;
 use settings::Source;
 
 /// Without root there are no namespaces.
-fn ensemble(family: Family, source: Source, names: Names) -> Option<Ensemble> {
-    let made = Ensemble::new(family, source, names);
+fn ensemble(family: Family, source: Source, own_host: OwnHost) -> Option<NamedEnsemble> {
+    let made = NamedEnsemble::new(family, source, own_host);
     made.inspect_err(|reason| println!("skipped: {source:?} on {family:?}: {reason}")).ok()
 }
 
 /// The name of a member is not known, not even to itself, when it starts.
 #[track_caller]
 fn check_late_names(family: Family, source: Source) {
-    let Some(mut ensemble) = ensemble(family, source, Names::Own) else { return };
+    let Some(mut ensemble) = ensemble(family, source, OwnHost::Named) else { return };
     ensemble.network.forget(3);
     (1..=3).for_each(|id| ensemble.start(id));
     ensemble.wait_for_missing_name(3);
@@ -41,7 +41,7 @@ fn check_late_names(family: Family, source: Source) {
 /// A member has no name for itself in its settings.
 #[track_caller]
 fn check_wildcard(family: Family, source: Source) {
-    let Some(mut ensemble) = ensemble(family, source, Names::Unspecified) else { return };
+    let Some(mut ensemble) = ensemble(family, source, OwnHost::Unspecified) else { return };
     (1..=3).for_each(|id| ensemble.start(id));
     ensemble.check_serves(3, "formed");
     ensemble.grow();
@@ -54,7 +54,7 @@ fn check_wildcard(family: Family, source: Source) {
 /// A container comes back with its name, and another address.
 #[track_caller]
 fn check_changed_addresses(family: Family, source: Source) {
-    let Some(mut ensemble) = ensemble(family, source, Names::Own) else { return };
+    let Some(mut ensemble) = ensemble(family, source, OwnHost::Named) else { return };
     (1..=3).for_each(|id| ensemble.start(id));
     ensemble.check_serves(3, "formed");
     ensemble.stop(3);
@@ -76,6 +76,23 @@ fn check_changed_addresses(family: Family, source: Source) {
     (1..=4).for_each(|id| ensemble.stop(id));
     (1..=4).for_each(|id| ensemble.start(id));
     ensemble.check_serves(4, "started again");
+}
+
+/// Others find a wrong address for member 1, which finds them.
+#[track_caller]
+fn check_one_direction(family: Family, source: Source) {
+    let Some(mut ensemble) = ensemble(family, source, OwnHost::Named) else { return };
+    ensemble.network.mislead(&[2, 3]);
+    (1..=3).for_each(|id| ensemble.start(id));
+    ensemble.check_serves(3, "formed");
+    // The two have no quorum unless they are linked.
+    ensemble.stop(3);
+    ensemble.check_serves(2, "without member 3");
+    ensemble.stop(1);
+    ensemble.start(1);
+    ensemble.check_serves(2, "member 1 was started again");
+    ensemble.start(3);
+    ensemble.check_serves(3, "all are there");
 }
 
 macro_rules! tests {
@@ -112,4 +129,6 @@ tests! {
     addresses_change_in_xml_on_ipv6: check_changed_addresses(V6, Xml);
     addresses_change_in_the_environment_on_ipv4: check_changed_addresses(V4, Environment);
     addresses_change_in_the_environment_on_ipv6: check_changed_addresses(V6, Environment);
+    one_direction_is_enough_on_ipv4: check_one_direction(V4, ZooCfg);
+    one_direction_is_enough_on_ipv6: check_one_direction(V6, Xml);
 }

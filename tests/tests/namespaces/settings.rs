@@ -1,4 +1,4 @@
-//! Settings of one member, as each kind of source says them.
+//! SettingsText of one member, as each kind of source says them.
 
 use std::fs;
 use std::path::Path;
@@ -6,7 +6,7 @@ use std::process::Command;
 
 use paddock_tests::named_network::{Family, host_name};
 
-/// Settings come from one of these.
+/// SettingsText come from one of these.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Source {
     ZooCfg,
@@ -16,9 +16,9 @@ pub(crate) enum Source {
     Environment,
 }
 
-/// Settings of a member of an ensemble whose members are called by their names.
+/// SettingsText of a member of an ensemble whose members are called by their names.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Settings {
+pub(crate) struct SettingsText {
     pub(crate) id: usize,
     pub(crate) family: Family,
     /// Number of members in the list.
@@ -27,7 +27,7 @@ pub(crate) struct Settings {
     pub(crate) is_wildcard: bool,
 }
 
-impl Settings {
+impl SettingsText {
     /// Puts the settings in the member's directory, or on its command line.
     pub(crate) fn give(&self, source: Source, directory: &Path, command: &mut Command) {
         let (file, text) = match source {
@@ -71,7 +71,7 @@ impl Settings {
     }
 
     fn toml(&self) -> String {
-        let Settings { id, is_wildcard, .. } = self;
+        let SettingsText { id, is_wildcard, .. } = self;
         let listen = if *is_wildcard { self.unspecified().to_owned() } else { host_name(*id) };
         let mut text = format!(
             "data_dir = 'data'\nlisten = '{listen}:2181'\nmember = {id}\nbind_tries = 0\n[ensemble]\n\

@@ -142,6 +142,10 @@ async fn take_hello(hub: &Rc<Hub>, stream: Stream, address: SocketAddr, bytes: &
         None => None,
     };
     let verdict = if first_at.is_some() { Verdict::OtherProcess } else { verdict };
+    // Held until there is a link.
+    let caller = hello.filter(|_| verdict == Verdict::WillCall).and_then(|hello| hub.peer(hello.from));
+    let taken = caller.and_then(|peer| peer.take_call());
+    let verdict = if taken.is_some() { Verdict::Welcome } else { verdict };
     // Without the TLS that it needs, a caller has not shown that it is a member: the verdict is all that it is told.
     let answer = if verdict == Verdict::TlsNeeded {
         Answer { from: 0, verdict, cluster: 0, nonce: 0, process: 0, first_at: None }.encode()

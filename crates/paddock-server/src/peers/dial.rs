@@ -58,6 +58,30 @@ enum DialError {
     OtherProcess { address: SocketAddr, first: SocketAddr, second: SocketAddr },
 }
 
+impl DialError {
+    /// True if the peer did not answer: nobody did, or somebody else.
+    fn is_of_address(&self) -> bool {
+        match self {
+            DialError::LookUp { .. }
+            | DialError::LookUpTimeout { .. }
+            | DialError::Connect { .. }
+            | DialError::ConnectTimeout { .. }
+            | DialError::GreetingTimeout { .. }
+            | DialError::GreetingCut { .. }
+            | DialError::Greeting { .. }
+            | DialError::OtherMember { .. } => true,
+            DialError::Refused { verdict, .. } => {
+                matches!(verdict, Verdict::OtherRecipient | Verdict::SameNumber)
+            }
+            // The peer, or one that says so: it is not to come in by another door.
+            DialError::Tls { .. }
+            | DialError::OtherCluster { .. }
+            | DialError::RefusedByOtherCluster { .. }
+            | DialError::OtherProcess { .. } => false,
+        }
+    }
+}
+
 /// Result of an attempt to reach a peer.
 #[derive(Debug)]
 enum Reached {
@@ -79,11 +103,20 @@ pub(super) async fn keep_linked(hub: Rc<Hub>, peer: Arc<Peer>) {
             // Whatever is new makes it worth a look.
             let _ = timeout(pause, peer.news()).await;
         }
+        peer.calls_done().await;
         if peer.link().is_some() {
             continue;
         }
         backoff.failed();
-        match attempt(&hub, &peer).await {
+        let attempted = tokio::select! {
+            // Looked at first: a call is taken only as long as nothing was said in the attempt.
+            biased;
+            () = peer.call_taken() => continue,
+            attempted = attempt(&hub, &peer) => attempted,
+        };
+        peer.end_greeting();
+        peer.note_reached(!attempted.as_ref().is_err_and(DialError::is_of_address));
+        match attempted {
             Ok(Reached::Linked(greeted)) => hub.link_up(&peer, greeted),
             Ok(Reached::Knocked) => drop(peer.set_reason("waits for the other side to connect")),
             Err(error) => report(&peer, &error),
@@ -124,7 +157,8 @@ async fn attempt(hub: &Hub, peer: &Peer) -> Result<Reached, DialError> {
     let mut last = None;
     let name = peer.address();
     for address in look_up(hub, &name).await? {
-        match reach(hub, peer.id, host(&name), address).await {
+        peer.end_greeting();
+        match reach(hub, peer, host(&name), address).await {
             Err(error) => last = Some(error),
             reached => return reached,
         }
@@ -140,13 +174,14 @@ async fn look_up(hub: &Hub, address: &str) -> Result<Vec<SocketAddr>, DialError>
     }
 }
 
-async fn reach(hub: &Hub, id: u8, host: &str, address: SocketAddr) -> Result<Reached, DialError> {
+async fn reach(hub: &Hub, peer: &Peer, host: &str, address: SocketAddr) -> Result<Reached, DialError> {
     let mut stream = match timeout(hub.timing().connect, Stream::connect(address)).await {
         Ok(Ok(stream)) => stream,
         Ok(Err(source)) => return Err(DialError::Connect { address, source }),
         Err(_) => return Err(DialError::ConnectTimeout { address }),
     };
-    let hello = hub.hello(id);
+    peer.begin_greeting();
+    let (id, hello) = (peer.id, hub.hello(peer.id));
     match timeout(hub.timing().greeting, greet(hub.tls(), host, &mut stream, &hello)).await {
         Ok(Ok(answer)) => conclude(hub, id, address, stream, &hello, &answer),
         Ok(Err(source)) if TlsFailure::is_in(&source) => Err(DialError::Tls { address, source }),

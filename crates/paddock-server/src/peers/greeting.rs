@@ -51,7 +51,7 @@ impl GreetingKind {
 pub(super) enum Verdict {
     #[error("welcome")]
     Welcome = 0,
-    /// The answer to a knock: the side with the higher number dials.
+    /// The answer to a knock: the side with the higher number dials, unless it does not reach the other one. Then that one is welcome.
     #[error("it will call")]
     WillCall = 1,
     #[error("the two members speak different versions: run the same release on both")]

@@ -1,4 +1,7 @@
-//! One peer: where it listens, and its link while there is one.
+//! One peer: where it listens, its link while there is one, and who calls whom.
+//!
+//! The side with the higher number calls, so that the two do not call each other at the same time. If it does not reach the other one, it takes
+//! the other one's call: one direction that works is enough. Then it sends no greeting of its own meanwhile.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -15,6 +18,19 @@ pub(super) struct Peer {
     dropped: AtomicU64,
     /// The link came or went, or the peer has knocked.
     news: Notify,
+    /// A call of the peer's begins to be taken, or was.
+    taking: Notify,
+}
+
+/// A call of the peer's is being taken, for as long as this lives.
+#[derive(Debug)]
+pub(super) struct TakenCall(Arc<Peer>);
+
+impl Drop for TakenCall {
+    fn drop(&mut self) {
+        self.0.state.lock().taken_calls -= 1;
+        self.0.taking.notify_one();
+    }
 }
 
 #[derive(Debug)]
@@ -23,6 +39,12 @@ struct PeerState {
     link: Option<Arc<Link>>,
     /// Reason for which there is no link.
     reason: String,
+    /// The last attempt did not reach the peer.
+    is_unreached: bool,
+    /// A greeting was sent in an attempt that goes on.
+    is_greeting: bool,
+    /// Number of calls of the peer's that are being taken now.
+    taken_calls: usize,
 }
 
 /// The host of `host:port`.
@@ -34,8 +56,21 @@ pub(super) fn host(address: &str) -> &str {
 impl Peer {
     pub(super) fn new(id: u8, address: String) -> Peer {
         let reason = "no attempt was made yet".to_owned();
-        let state = PeerState { address, link: None, reason };
-        Peer { id, state: Mutex::new(state), dropped: AtomicU64::new(0), news: Notify::new() }
+        let state = PeerState {
+            address,
+            link: None,
+            reason,
+            is_unreached: false,
+            is_greeting: false,
+            taken_calls: 0,
+        };
+        Peer {
+            id,
+            state: Mutex::new(state),
+            dropped: AtomicU64::new(0),
+            news: Notify::new(),
+            taking: Notify::new(),
+        }
     }
 
     pub(super) fn send(&self, message: Vec<u8>) -> bool {
@@ -104,11 +139,59 @@ impl Peer {
         is_new
     }
 
+    /// Asks for an attempt at once. One that could not reach the peer before leaves a pause, in which the peer's next call is taken.
     pub(super) fn knock(&self) {
-        self.news.notify_one();
+        if !self.state.lock().is_unreached {
+            self.news.notify_one();
+        }
     }
 
     pub(super) async fn news(&self) {
         self.news.notified().await;
+    }
+
+    /// An attempt has a connection, and greets.
+    pub(super) fn begin_greeting(&self) {
+        self.state.lock().is_greeting = true;
+    }
+
+    /// An attempt is over, or goes on at the peer's next address.
+    pub(super) fn end_greeting(&self) {
+        self.state.lock().is_greeting = false;
+    }
+
+    pub(super) fn note_reached(&self, is_reached: bool) {
+        self.state.lock().is_unreached = !is_reached;
+    }
+
+    /// Takes the call of a peer that this member ought to call, but does not reach. `None` if the peer had better wait: it can be reached, as far as
+    /// is known, or is being greeted.
+    pub(super) fn take_call(self: &Arc<Peer>) -> Option<TakenCall> {
+        let mut state = self.state.lock();
+        if !state.is_unreached || state.is_greeting {
+            return None;
+        }
+        state.taken_calls += 1;
+        drop(state);
+        self.taking.notify_one();
+        Some(TakenCall(self.clone()))
+    }
+
+    /// Waits until a call of the peer's is being taken.
+    pub(super) async fn call_taken(&self) {
+        while !self.is_taking() {
+            self.taking.notified().await;
+        }
+    }
+
+    /// Waits until no call of the peer's is being taken.
+    pub(super) async fn calls_done(&self) {
+        while self.is_taking() {
+            self.taking.notified().await;
+        }
+    }
+
+    fn is_taking(&self) -> bool {
+        self.state.lock().taken_calls > 0
     }
 }

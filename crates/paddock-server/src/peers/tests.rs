@@ -6,6 +6,7 @@ mod faults;
 mod late;
 mod membership;
 mod node;
+mod one_way;
 mod processes;
 mod proxy;
 mod speaker;
