@@ -34,7 +34,7 @@ pub struct NamedNetwork {
     addresses: Vec<IpAddr>,
     /// Addresses of members whose names are known, by their numbers.
     known: BTreeMap<usize, IpAddr>,
-    /// Members who find an address that nobody has for the name of member 1.
+    /// Members that look up an unused address for the name of member 1.
     misled: Vec<usize>,
 }
 
@@ -89,7 +89,7 @@ impl NamedNetwork {
         self.addresses[id - 1]
     }
 
-    /// Gives the member another address, which nobody knows its name by yet.
+    /// Gives the member another address, to which its name does not lead yet.
     pub fn move_member(&mut self, id: usize) {
         let moved = address(self.family, id as u8 + 100);
         let commands = ["address flush dev members scope global", &self.take_address(moved, "members")];
@@ -105,7 +105,7 @@ impl NamedNetwork {
         self.write_hosts();
     }
 
-    /// From now on nobody finds the member's name.
+    /// From now on the member's name is unknown.
     pub fn forget(&mut self, id: usize) {
         self.known.remove(&id);
         self.write_hosts();

@@ -161,7 +161,7 @@ impl Drop for Network {
     }
 }
 
-/// A beginning for names of namespaces that nobody else has.
+/// A beginning for names of namespaces that no other process has.
 pub(crate) fn new_name() -> String {
     static COUNT: AtomicUsize = AtomicUsize::new(0);
     remove_what_others_left();

@@ -93,7 +93,7 @@ impl NamedEnsemble {
         }
     }
 
-    /// The first so many members lead or follow, each takes a write, and all have everything that was acknowledged.
+    /// The first `members` members lead or follow, each takes a write, and all have everything that was acknowledged.
     #[track_caller]
     pub(crate) fn check_serves(&mut self, members: usize, when: &str) {
         let deadline = Instant::now() + WITHIN;
@@ -129,7 +129,7 @@ impl Drop for NamedEnsemble {
     fn drop(&mut self) {
         for member in &mut self.members {
             if let Some(mut process) = member.process.take() {
-                // It may have ended by itself, which the test has told.
+                // The member may have ended by itself, which the test has told.
                 let _ = process.kill();
                 let _ = process.wait();
             }

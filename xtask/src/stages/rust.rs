@@ -270,7 +270,7 @@ pub(super) fn namespaces(layout: &Layout) -> Result<StageOutcome, Error> {
     let stage = "namespaces";
     let programs = with_servers(layout, stage, &[NAMESPACES])?;
     let variables = [("PADDOCK_BIN", layout.paddock().into())];
-    // It says what was left out, and why.
+    // The stage says what was left out, and why.
     let success = programs::run(layout, stage, &programs, &["--nocapture", "--test-threads=4"], &variables)?;
     Ok(StageOutcome { counts: count(layout, stage)?, success })
 }

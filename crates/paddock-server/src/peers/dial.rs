@@ -59,7 +59,7 @@ enum DialError {
 }
 
 impl DialError {
-    /// True if the peer did not answer: nobody did, or somebody else.
+    /// True if the peer did not answer: there was no answer, or that of another process.
     fn is_of_address(&self) -> bool {
         match self {
             DialError::LookUp { .. }

@@ -13,7 +13,7 @@ use crate::peers::Timing;
 use crate::peers::greeting::{Answer, Hello, Verdict};
 use paddock_tls::testing::named;
 
-/// An address at which nobody listens.
+/// An address at which no process listens.
 fn nobody() -> SocketAddr {
     TcpListener::bind(any_port()).unwrap().local_addr().unwrap()
 }
@@ -52,7 +52,7 @@ fn a_member_whose_address_leads_to_the_caller_is_linked_by_its_own_call() {
 fn a_call_is_taken_while_an_attempt_waits() {
     let timing = Timing { greeting: Duration::from_millis(200), ..TIMING };
     let (one, two) = (Node::start(1), Node::start_with(2, timing));
-    // Whoever connects there waits for an answer.
+    // A member that connects there waits for an answer.
     let silent = TcpListener::bind(any_port()).unwrap();
     check_linked(&one, &two, silent.local_addr().unwrap());
 }
