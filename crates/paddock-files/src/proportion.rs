@@ -8,7 +8,7 @@ use std::cell::Cell;
 use std::io::{self, BufRead, BufReader, Read};
 use std::rc::Rc;
 
-/// A compressed byte may stand for this many.
+/// Largest number of bytes that a compressed byte may stand for.
 const EXPANSION_MAX: u64 = 200;
 /// Bytes that may come of any input, however small it is.
 const ALWAYS_BYTES: u64 = 16 << 20;

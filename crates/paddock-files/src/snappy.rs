@@ -5,9 +5,9 @@ use std::io::{self, Read};
 /// `\x82SNAPPY\0`, then two version numbers.
 const HEADER_BYTES: usize = 16;
 const MAGIC: &[u8; 8] = b"\x82SNAPPY\0";
-/// A byte of Snappy stands for this many at most.
+/// Largest number of bytes that a byte of Snappy stands for.
 const EXPANSION_MAX: usize = 64;
-/// A block may take this many bytes, packed or unpacked. ZooKeeper's have 32 KiB.
+/// Largest size of a block in bytes, packed or unpacked. ZooKeeper's have 32 KiB.
 const BLOCK_BYTES_MAX: u32 = 64 << 20;
 
 pub(crate) struct SnappyReader<R> {

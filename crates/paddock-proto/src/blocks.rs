@@ -13,7 +13,7 @@ const CONTENT_BYTES_MAX: usize = 16 << 20;
 const BLOCK_BYTES_MAX: usize = CONTENT_BYTES_MAX + CONTENT_BYTES_MAX / 128;
 /// Bytes of content in a block of ours.
 const CONTENT_BYTES: usize = 1 << 20;
-/// A byte of LZ4 stands for this many at most.
+/// Largest number of bytes that a byte of LZ4 stands for.
 const EXPANSION_MAX: usize = 255;
 
 /// Errors of bytes that are no block. Their connection is closed.

@@ -28,10 +28,10 @@ const READ_ONLY: SimDuration = SimDuration::seconds(5);
 /// One of so many times a client that has not said who it is does so, instead of asking for something.
 const LATE_IDENTITIES: u64 = 8;
 
-/// One time of this many a client tries to take over a session instead of going on with its own.
+/// A client without a connection tries to take over another session, instead of going on with its own, one time in this number.
 const CLAIMS: u64 = 12;
 
-/// One time of this many a client that shows unknown users does so.
+/// A client that shows unknown users does so one time in this number.
 const STRANGERS: u64 = 16;
 
 /// Deed that a client wants done.

@@ -92,7 +92,7 @@ impl Connect {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WantedSession {
     New,
-    /// The session that was opened as the one of this number.
+    /// The session that was opened as this one, counted from the sequence's beginning.
     Opened(usize),
     /// An id that no session ever had.
     Unknown,

@@ -17,7 +17,7 @@ const ATTEMPT: Duration = Duration::from_secs(1);
 
 /// Pause before a server that does not serve yet is asked again, at least. More questions would be a load of their own.
 const PAUSE: Duration = Duration::from_millis(2);
-/// Pauses that fit into the time which the start has taken so far: the time of a start is exact to one part of this number.
+/// Questions asked while a start lasts, about: the time of a start is exact to one part in this number.
 const QUESTIONS: u32 = 100;
 
 /// A number of writes that no run reaches: snapshots are not taken where they are not measured.

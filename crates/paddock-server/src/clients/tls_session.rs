@@ -16,7 +16,7 @@ use paddock_tls::{ClientFailure, RawSocket, TlsFailure, shake_hands};
 const SEALED_BYTES: usize = 64 << 10;
 /// Bytes that are taken from the socket at once.
 const RECEIVED_BYTES: usize = 23 << 10;
-/// The longest record of TLS, in bytes: this much may have been received before without its end.
+/// The longest record of TLS, in bytes, and so the most that may be held of one whose end has not come.
 const RECORD_BYTES: usize = 18 << 10;
 /// Size in bytes of a buffer that holds whatever one call can open.
 const OPENED_BYTES: usize = RECEIVED_BYTES + RECORD_BYTES;

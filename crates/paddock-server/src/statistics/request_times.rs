@@ -17,7 +17,7 @@ use histogram::{REQUEST_US, STAGE_US, print};
 pub(crate) use operation::operation_name;
 use operation::{OPERATIONS, PING, is_update, operation};
 
-/// One of this many passages of a stage is timed, but for syncs, of which each is.
+/// Passages of a stage of which one is timed. Every sync is timed.
 const TIMED: u32 = 8;
 
 /// Stages of a request's way through the engine.

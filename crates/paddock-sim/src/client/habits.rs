@@ -27,7 +27,7 @@ pub(crate) struct Habits {
     pub(crate) depth: u64,
     /// Between bursts of requests it thinks about this long.
     pub(crate) pause: SimDuration,
-    /// One time of this many it moves to another member, without need.
+    /// The client moves to another member, without need, one time in this number.
     pub(crate) moves: u64,
     /// Likewise, for closing its session, and for vanishing.
     pub(crate) closes: u64,

@@ -7,7 +7,7 @@ use paddock_proto::{SessionId, Zxid};
 use super::World;
 use crate::machine::beside::{Beside, Others};
 
-/// One moment of this many is followed by a look at all znodes.
+/// All znodes are compared with the model's after one such moment in this number.
 const LOOK_ONE_IN: u64 = 50;
 /// Things that happen in one such moment, at most.
 const HAPPENINGS_MAX: u64 = 3;
