@@ -6,10 +6,10 @@ use paddock_proto::SessionSecret;
 use paddock_replica::Founding;
 #[cfg(test)]
 use paddock_replica::Membership;
-use paddock_storage::Group;
+use paddock_storage::GroupNumber;
 
-/// The only Raft group of a member, as the transaction log numbers it.
-pub(crate) const GROUP: Group = Group(0);
+/// The group that every ensemble has: sessions are its own, and with one group everything else.
+pub(crate) const HOME: GroupNumber = GroupNumber(0);
 
 /// Directories within a data directory.
 pub(crate) const LOG_DIR: &str = "log";
@@ -79,8 +79,10 @@ impl Config {
         self.log_dir.clone().unwrap_or_else(|| self.data_dir.clone()).join(LOG_DIR)
     }
 
-    pub(crate) fn snapshot_dir(&self) -> PathBuf {
-        self.data_dir.join(SNAPSHOT_DIR)
+    /// Directory of the snapshots of a group. Those of the home group lie beside those of the others.
+    pub(crate) fn snapshot_dir(&self, group: GroupNumber) -> PathBuf {
+        let dir = self.data_dir.join(SNAPSHOT_DIR);
+        if group == HOME { dir } else { dir.join(format!("group-{}", group.0)) }
     }
 
     /// A member alone with a data directory of its own, and small files.

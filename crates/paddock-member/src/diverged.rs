@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use paddock_storage::disk::Disk;
 
 use crate::Config;
+use crate::config::HOME;
 use crate::identity::{IdentityError, failed};
 
 const MARK: &str = "diverged-";
@@ -38,7 +39,7 @@ pub(crate) fn marked(disk: &dyn Disk, config: &Config) -> Result<Option<u64>, Id
 /// Gives log and snapshots other names, if they still have their own. Returns those.
 pub(crate) fn put_aside(disk: &dyn Disk, config: &Config, index: u64) -> Result<Vec<PathBuf>, IdentityError> {
     let mut names = Vec::new();
-    for dir in [config.log_dir(), config.snapshot_dir()] {
+    for dir in [config.log_dir(), config.snapshot_dir(HOME)] {
         let aside = aside(&dir, index);
         if disk.list(&aside).is_err() && disk.list(&dir).is_ok() {
             disk.rename_dir(&dir, &aside).map_err(failed("rename", &dir))?;
@@ -70,7 +71,6 @@ mod tests {
     use paddock_storage::{Index, MemDisk, Record, Term};
 
     use super::*;
-    use crate::config::GROUP;
     use crate::identity;
     use crate::recovery::{Found, recover};
 
@@ -81,7 +81,7 @@ mod tests {
         let mut found = recover(Arc::new(disk.clone()), config, &Now::default()).unwrap();
         for index in 1..=5 {
             let (term, index) = (Term(1), Index(index));
-            found.log.append(Record::Entry { group: GROUP, term, index, payload: &[] });
+            found.log.append(Record::Entry { group: HOME, term, index, payload: &[] });
         }
         found.log.sync().unwrap();
         identity::write(disk, config, Cluster::Known(7)).unwrap();

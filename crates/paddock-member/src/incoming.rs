@@ -13,9 +13,7 @@ use std::sync::Arc;
 use paddock_replica::{Install, SnapshotRead, SnapshotWrite};
 use paddock_storage::disk::{Access, Disk, DiskFile, is_exhausted};
 use paddock_storage::snapshot::{self, snapshot_path};
-use paddock_storage::{Index, Log, LogError, Record, SnapshotError, Term};
-
-use crate::config::GROUP;
+use paddock_storage::{GroupNumber, Index, Log, LogError, Record, SnapshotError, Term};
 
 const MARK: &str = "installing-";
 
@@ -71,14 +69,16 @@ pub(crate) fn read_piece(
 /// The snapshot that is on its way here.
 #[derive(Debug)]
 pub(crate) struct Incoming {
+    group: GroupNumber,
     disk: Arc<dyn Disk>,
+    /// Directory of the group's snapshots.
     dir: PathBuf,
     file: Option<(u64, Box<dyn DiskFile>)>,
 }
 
 impl Incoming {
-    pub(crate) fn new(disk: Arc<dyn Disk>, dir: PathBuf) -> Incoming {
-        Incoming { disk, dir, file: None }
+    pub(crate) fn new(group: GroupNumber, disk: Arc<dyn Disk>, dir: PathBuf) -> Incoming {
+        Incoming { group, disk, dir, file: None }
     }
 
     /// Temporary name, as a snapshot writer of this member gives it: a file that is left under it is removed at the next start.
@@ -130,7 +130,7 @@ impl Incoming {
             renamed => renamed.map_err(file("rename", &from))?,
         }
         self.sync_dir()?;
-        begin_log_behind(log, index, Term(install.term))?;
+        begin_log_behind(log, self.group, index, Term(install.term))?;
         remove_mark(self.disk.as_ref(), &self.dir, index)?;
         Ok(to)
     }
@@ -147,9 +147,14 @@ impl Incoming {
     }
 }
 
-/// The log is empty, and goes on behind `index`.
-pub(crate) fn begin_log_behind(log: &mut Log, index: Index, term: Term) -> Result<(), LogError> {
-    log.append(Record::Base { group: GROUP, term, index });
+/// The log has nothing of a group any more, and goes on behind `index`.
+pub(crate) fn begin_log_behind(
+    log: &mut Log,
+    group: GroupNumber,
+    index: Index,
+    term: Term,
+) -> Result<(), LogError> {
+    log.append(Record::Base { group, term, index });
     log.sync()
 }
 
@@ -184,6 +189,7 @@ mod tests {
 
     use super::*;
     use crate::Config;
+    use crate::config::HOME;
     use crate::pieces::PieceWriter;
     use crate::recovery::{Found, recover};
 
@@ -195,7 +201,7 @@ mod tests {
         let (disk, dir) = (MemDisk::new(0), Path::new("/leader"));
         disk.create_dir(dir).unwrap();
         let app = Membership::new(vec![1], vec![]).encode();
-        let meta = SnapshotMeta { group: GROUP, term: Term(TERM), index: Index(INDEX), zxid: 0, app };
+        let meta = SnapshotMeta { group: HOME, term: Term(TERM), index: Index(INDEX), zxid: 0, app };
         let mut writer = SnapshotWriter::create(Arc::new(disk.clone()), dir, meta).unwrap();
         let (mut tree, mut pieces) = (Tree::new(), PieceWriter::default());
         let mut scan = tree.begin_snapshot();
@@ -212,7 +218,7 @@ mod tests {
         let mut found = recover(Arc::new(disk.clone()), config, &Now::default()).unwrap();
         for index in 1..=OWN {
             let (term, index) = (Term(1), Index(index));
-            found.log.append(Record::Entry { group: GROUP, term, index, payload: &[] });
+            found.log.append(Record::Entry { group: HOME, term, index, payload: &[] });
         }
         found.log.sync().unwrap();
         found
@@ -224,7 +230,7 @@ mod tests {
         config: &Config,
         bytes: &[u8],
     ) -> Result<(), IncomingError> {
-        let mut incoming = Incoming::new(Arc::new(disk.clone()), config.snapshot_dir());
+        let mut incoming = Incoming::new(HOME, Arc::new(disk.clone()), config.snapshot_dir(HOME));
         let (first, second) = bytes.split_at(bytes.len() / 2);
         let piece = |offset, bytes: &[u8], is_last| SnapshotWrite {
             index: INDEX,

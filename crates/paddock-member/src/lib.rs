@@ -5,6 +5,7 @@
 //! the process comes through a [`Shell`]. `paddock-server` is one, with threads, links and real clocks around it. A
 //! simulator is another one, with a disk in memory and the time it wants it to be.
 
+mod addressed;
 mod clock;
 mod config;
 mod diverged;

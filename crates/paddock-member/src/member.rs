@@ -1,4 +1,4 @@
-//! The heart of a member's process: it carries out what the replica asks for.
+//! The heart of a member's process: it carries out what its groups ask for.
 //!
 //! Its owner gives it inputs and ticks and lets it work, a round at a time. In a round everything that has gathered is
 //! written with one sync, what is committed is applied, and who waits for it is answered.
@@ -9,17 +9,19 @@ use paddock_replica::{
     Applied, Cluster, Effects, Group, Input, Install, LogEntry, MemberFacts, Presence, Replica,
     ReplicaOptions, Replicated, Role, Standing,
 };
-use paddock_state::Serving;
+use paddock_state::{Now, Serving};
 use paddock_storage::snapshot::SnapshotFile;
-use paddock_storage::{DirLock, Disk, Housekeeper, Index, Log, LogError, PAYLOAD_BYTES_MAX, Record, Term};
+use paddock_storage::{
+    DirLock, Disk, GroupNumber, Housekeeper, Index, Log, LogError, PAYLOAD_BYTES_MAX, Record, Term,
+};
 
-use crate::config::GROUP;
+use crate::config::HOME;
 use crate::incoming::{self, Incoming, IncomingError};
 use crate::progress::Report;
 use crate::recovery::{self, Found, RecoveryError};
 use crate::snapshots::{Mark, Snapshots, Taken};
 use crate::{Clock, Config, Shell};
-use crate::{diverged, identity};
+use crate::{addressed, diverged, identity};
 
 // Every entry that the replica gives can be written.
 const _: () = assert!(LogEntry::PAYLOAD_BYTES_MAX <= PAYLOAD_BYTES_MAX);
@@ -90,26 +92,47 @@ pub enum Work {
     Shortage,
 }
 
+/// A group of a member, and what the member does for it alone.
+#[derive(Debug)]
+struct MemberGroup {
+    number: GroupNumber,
+    group: Group,
+    effects: Effects,
+    snapshots: Snapshots,
+    incoming: Incoming,
+    /// A round whose records are in the log's buffer and not on disk.
+    unsynced: Option<u64>,
+    /// Zxid of the last write that was applied.
+    zxid: i64,
+}
+
+/// Result of a round of work for one group, before the log is synced.
+enum GroupWork {
+    Nothing,
+    /// Clients were answered who waited for nothing else.
+    Answered,
+    /// It waits for room on the disk, or for a descriptor.
+    Shortage,
+    /// There is something to sync, or all that had to be done is done. `is_idle` is true if that was nothing.
+    Gathered {
+        is_idle: bool,
+    },
+}
+
 #[derive(Debug)]
 pub struct Member {
     config: Config,
     presence: Presence,
-    group: Group,
+    /// The home group is the first.
+    groups: Vec<MemberGroup>,
     log: Log,
-    snapshots: Snapshots,
     disk: Arc<dyn Disk>,
-    incoming: Incoming,
-    effects: Effects,
-    /// A round whose records are in the log's buffer and not on disk.
-    unsynced: Option<u64>,
     /// While the disk is full, or descriptors are lacking.
     shortage: Option<Shortage>,
     /// The ensemble that the directory is known to belong to.
     cluster: Cluster,
     /// Number of times the log was synced.
     syncs: u64,
-    /// Zxid of the last write that was applied.
-    zxid: i64,
     /// Time at which something was written that has not been marked, in milliseconds of the monotonic clock.
     unmarked_since_ms: Option<u64>,
     /// While the log is replayed, if it holds anything behind the snapshot.
@@ -133,23 +156,28 @@ impl Member {
             recovery::recover(disk.clone(), &config, clock)?;
         let zxid = state.tree().zxid().0;
         let replay = (!recovered.entries.is_empty()).then(|| Report::start("replaying log", "writes", clock));
-        let mut presence = Presence::new(replica_options(&config), &recovered, clock.now());
-        let mut group = Group::new(&presence, recovered, &state, clock.now());
-        Replica::new(&mut presence, &mut group).open(&state, clock.now());
-        let member = Member {
-            snapshots: Snapshots::new(zxid),
-            presence,
+        let now = clock.now();
+        let mut presence = Presence::new(replica_options(&config), &recovered, now);
+        let mut group = Group::new(&presence, recovered, &state, now);
+        Replica::new(&mut presence, &mut group).open(&state, now);
+        let home = MemberGroup {
+            number: HOME,
             group,
-            incoming: Incoming::new(disk.clone(), config.snapshot_dir()),
+            effects: Effects::default(),
+            snapshots: Snapshots::new(HOME, zxid),
+            incoming: Incoming::new(HOME, disk.clone(), config.snapshot_dir(HOME)),
+            unsynced: None,
+            zxid,
+        };
+        let member = Member {
+            presence,
+            groups: vec![home],
             config,
             log,
             disk,
-            effects: Effects::default(),
-            unsynced: None,
             shortage: None,
             cluster,
             syncs: 0,
-            zxid,
             unmarked_since_ms: None,
             replay,
             _locks: locks,
@@ -158,11 +186,17 @@ impl Member {
     }
 
     fn facts(&self) -> MemberFacts<'_> {
-        MemberFacts::of(&self.presence, &self.group)
+        MemberFacts::of(&self.presence, &self.groups[0].group)
     }
 
-    fn replica(&mut self) -> Replica<'_> {
-        Replica::new(&mut self.presence, &mut self.group)
+    /// The group at this place, at work.
+    fn replica(&mut self, at: usize) -> Replica<'_> {
+        Replica::new(&mut self.presence, &mut self.groups[at].group)
+    }
+
+    /// Gives all groups the same input.
+    fn step_all(&mut self, now: Now, input: impl Fn() -> Input) {
+        (0..self.groups.len()).for_each(|at| self.replica(at).step(now, input()));
     }
 
     /// Part of this member in its ensemble, as far as it knows.
@@ -215,35 +249,64 @@ impl Member {
     pub fn take(&mut self, clock: &impl Clock, inputs: impl IntoIterator<Item = Input>) {
         let now = clock.now();
         for input in inputs {
-            self.replica().step(now, input);
+            match input {
+                Input::Peer { from, bytes } => self.take_message(now, from, bytes),
+                Input::LinkLost { peer } => self.step_all(now, || Input::LinkLost { peer }),
+                // Clients, and what the process asks for, concern the home group.
+                input => self.replica(0).step(now, input),
+            }
         }
+    }
+
+    /// A message of another member, for the group that it names.
+    fn take_message(&mut self, now: Now, from: u64, sealed: Vec<u8>) {
+        let opened = addressed::open(sealed);
+        let opened = opened.and_then(|(number, bytes)| Some((self.place_of(number)?, bytes)));
+        match opened {
+            Some((at, bytes)) => self.replica(at).step(now, Input::Peer { from, bytes }),
+            None => tracing::error!(from, "message for a Raft group that this member does not have dropped"),
+        }
+    }
+
+    fn place_of(&self, number: GroupNumber) -> Option<usize> {
+        self.groups.iter().position(|group| group.number == number)
     }
 
     /// Connections serve these sessions already, which the state has. To be called before anything of them is taken.
     pub fn adopt(&mut self, clock: &impl Clock, serving: Serving) {
-        self.replica().adopt(clock.now(), serving);
+        self.replica(0).adopt(clock.now(), serving);
     }
 
     /// Orders a snapshot, whatever has been written since the last one. It begins with one of the next ticks, behind one that is
     /// under way.
     pub fn want_snapshot(&mut self) {
-        self.snapshots.want();
+        self.groups.iter_mut().for_each(|group| group.snapshots.want());
     }
 
     /// To be called each [`Member::TICK_MS`].
     pub fn tick(&mut self, shell: &mut impl Shell) -> Result<(), MemberError> {
         let now = shell.now();
-        self.replica().step(now, Input::Tick);
+        self.step_all(now, || Input::Tick);
         if self.unmarked_since_ms.is_some_and(|since_ms| now.monotonic_ms - since_ms >= QUIET_MS) {
             self.mark()?;
         }
-        let mark = Mark { zxid: self.zxid, log_bytes: self.log.bytes() };
-        if let Some(taken) = self.snapshots.poll(shell, &self.disk, &self.config, mark) {
-            self.log.release(GROUP, Index(taken.release));
-            let Taken { index, term, membership, .. } = taken;
-            self.replica().step(shell.now(), Input::SnapshotTaken { index, term, membership });
-        }
+        (0..self.groups.len()).for_each(|at| self.look_at_snapshots(at, shell));
         Ok(())
+    }
+
+    /// Begins a snapshot of a group if it is time, or goes on with its own. A member takes one at a time.
+    fn look_at_snapshots(&mut self, at: usize, shell: &mut impl Shell) {
+        let is_taking = |group: &MemberGroup| group.snapshots.is_under_way();
+        if self.groups.iter().enumerate().any(|(other, group)| other != at && is_taking(group)) {
+            return;
+        }
+        let group = &mut self.groups[at];
+        let mark = Mark { zxid: group.zxid, log_bytes: self.log.bytes() };
+        if let Some(taken) = group.snapshots.poll(shell, &self.disk, &self.config, mark) {
+            self.log.release(group.number, Index(taken.release));
+            let Taken { index, term, membership, .. } = taken;
+            self.replica(at).step(shell.now(), Input::SnapshotTaken { index, term, membership });
+        }
     }
 
     /// Leaves a mark behind all that is synced. On a full disk that has to wait, which does no harm.
@@ -255,21 +318,50 @@ impl Member {
         }
     }
 
-    /// Carries out a round of what the replica asks for. To be called until there is nothing to do.
+    /// Carries out a round of what the groups ask for: what they have to write is synced together. To be called until there is nothing to
+    /// do.
     pub fn work(&mut self, shell: &mut impl Shell) -> Result<Work, MemberError> {
-        let is_held_up = self.effects.install.is_some() || self.effects.diverged_at.is_some();
+        let (mut is_short, mut has_answered, mut gathered) = (false, false, None);
+        for at in 0..self.groups.len() {
+            match self.work_for(at, shell)? {
+                GroupWork::Nothing => {}
+                GroupWork::Answered => has_answered = true,
+                GroupWork::Shortage => is_short = true,
+                GroupWork::Gathered { is_idle } => gathered = Some(gathered.unwrap_or(true) && is_idle),
+            }
+        }
+        match gathered {
+            // The others write in the next round: nobody who is answered now waits for their disk.
+            _ if has_answered => Ok(Work::Done),
+            None if is_short => Ok(Work::Shortage),
+            None => {
+                self.end_replay(shell);
+                Ok(Work::Nothing)
+            }
+            Some(is_idle) => {
+                self.persist(shell)?;
+                Ok(if is_idle && self.shortage.is_some() { Work::Shortage } else { Work::Done })
+            }
+        }
+    }
+
+    /// Carries out what a group asks for, but for the sync of the log.
+    fn work_for(&mut self, at: usize, shell: &mut impl Shell) -> Result<GroupWork, MemberError> {
+        let effects = &self.groups[at].effects;
+        let is_held_up = effects.install.is_some() || effects.diverged_at.is_some();
         if is_held_up && self.has_to_wait(shell) {
-            return Ok(Work::Shortage);
+            return Ok(GroupWork::Shortage);
         }
         if !is_held_up {
-            let mut replica = Replica::new(&mut self.presence, &mut self.group);
-            replica.collect(shell.now(), &mut self.effects);
+            let MemberGroup { group, effects, .. } = &mut self.groups[at];
+            Replica::new(&mut self.presence, group).collect(shell.now(), effects);
         }
-        if self.effects.is_empty() && self.effects.install.is_none() && self.unsynced.is_none() {
-            self.end_replay(shell);
-            return Ok(Work::Nothing);
+        let MemberGroup { effects, unsynced, .. } = &self.groups[at];
+        let is_idle = effects.is_empty();
+        if is_idle && effects.install.is_none() && unsynced.is_none() {
+            return Ok(GroupWork::Nothing);
         }
-        if let Some(index) = self.effects.diverged_at {
+        if let Some(index) = effects.diverged_at {
             let marked = diverged::mark(self.disk.as_ref(), &self.config, index);
             return match marked.map_err(|error| MemberError::from(RecoveryError::from(error))) {
                 Err(error) if error.is_passing() => Ok(self.run_short(shell, &error)),
@@ -277,52 +369,51 @@ impl Member {
                 Ok(()) => Err(MemberError::Diverged { index }),
             };
         }
-        let is_idle = self.effects.is_empty();
-        if self.effects.can_answer_first() {
-            self.apply(shell);
-            return Ok(Work::Done);
+        if effects.can_answer_first() {
+            self.apply(at, shell);
+            return Ok(GroupWork::Answered);
         }
-        self.talk(shell);
-        if let Some(install) = self.effects.install.take() {
-            match self.install(shell, &install) {
+        self.talk(at, shell);
+        if let Some(install) = self.groups[at].effects.install.take() {
+            match self.install(at, shell, &install) {
                 Err(error) if error.is_passing() => {
-                    self.effects.install = Some(install);
+                    self.groups[at].effects.install = Some(install);
                     return Ok(self.run_short(shell, &error));
                 }
                 result => result?,
             }
             self.end_shortage(shell);
         }
-        self.apply(shell);
-        if let Some(round) = self.effects.round.take() {
-            self.write(shell);
-            self.unsynced = Some(round);
+        self.apply(at, shell);
+        if let Some(round) = self.groups[at].effects.round.take() {
+            self.write(at, shell);
+            self.groups[at].unsynced = Some(round);
         }
-        self.persist(shell)?;
-        Ok(if is_idle && self.shortage.is_some() { Work::Shortage } else { Work::Done })
+        Ok(GroupWork::Gathered { is_idle })
     }
 
     /// Carries out the effects that concern other members and need not wait for the disk.
-    fn talk(&mut self, shell: &mut impl Shell) {
-        self.effects.differing.drain(..).for_each(|member| shell.raise_alarm(member));
-        for (from, cluster) in self.effects.foreign.drain(..) {
+    fn talk(&mut self, at: usize, shell: &mut impl Shell) {
+        let MemberGroup { number, group, effects, snapshots, incoming, .. } = &mut self.groups[at];
+        effects.differing.drain(..).for_each(|member| shell.raise_alarm(member));
+        for (from, cluster) in effects.foreign.drain(..) {
             shell.refuse(member_number(from), cluster);
         }
-        for (to, message) in self.effects.messages.drain(..) {
-            shell.send(member_number(to), message);
+        for (to, message) in effects.messages.drain(..) {
+            shell.send(member_number(to), addressed::seal(*number, message));
         }
-        if std::mem::take(&mut self.effects.wants_snapshot) {
-            self.snapshots.want();
+        if std::mem::take(&mut effects.wants_snapshot) {
+            snapshots.want();
         }
         let now = shell.now();
-        let mut replica = Replica::new(&mut self.presence, &mut self.group);
-        for read in self.effects.snapshot_reads.drain(..) {
-            let (dir, piece_bytes) = (self.config.snapshot_dir(), self.config.piece_bytes);
+        let mut replica = Replica::new(&mut self.presence, group);
+        for read in effects.snapshot_reads.drain(..) {
+            let (dir, piece_bytes) = (self.config.snapshot_dir(*number), self.config.piece_bytes);
             let piece = incoming::read_piece(self.disk.as_ref(), &dir, read, piece_bytes);
             replica.step(now, Input::SnapshotRead { read, piece });
         }
-        for piece in self.effects.snapshot_writes.drain(..) {
-            let written = self.incoming.write(&piece);
+        for piece in effects.snapshot_writes.drain(..) {
+            let written = incoming.write(&piece);
             if let Err(error) = &written {
                 tracing::error!(%error, "snapshot of the leader could not be written; it is fetched again");
             }
@@ -333,17 +424,18 @@ impl Member {
     }
 
     /// Puts the snapshot that came from the leader in the place of log and state.
-    fn install(&mut self, shell: &mut impl Shell, install: &Install) -> Result<(), MemberError> {
+    fn install(&mut self, at: usize, shell: &mut impl Shell, install: &Install) -> Result<(), MemberError> {
+        let MemberGroup { group, snapshots, incoming, zxid, .. } = &mut self.groups[at];
         // One of this member's own may be walking over the state that goes.
-        self.snapshots.finish(shell);
-        let path = self.incoming.install(install, &mut self.log)?;
+        snapshots.finish(shell);
+        let path = incoming.install(install, &mut self.log)?;
         let file = SnapshotFile { index: Index(install.index), path };
         let (mut tree, _) = recovery::load(self.disk.as_ref(), &file, shell)?;
         tree.set_long_list(self.config.long_list);
         tracing::info!(zxid = %tree.zxid(), "snapshot of the leader installed");
-        self.zxid = tree.zxid().0;
+        *zxid = tree.zxid().0;
         let now = shell.now();
-        let mut replica = Replica::new(&mut self.presence, &mut self.group);
+        let mut replica = Replica::new(&mut self.presence, group);
         shell.change(|state, outboxes| {
             state.replace(tree, (install.index, install.term), install.membership.clone());
             replica.installed(now, state, outboxes);
@@ -352,21 +444,26 @@ impl Member {
         Ok(())
     }
 
-    /// Gives the round's records to the log.
-    fn write(&mut self, shell: &impl Shell) {
-        if let Some(hard_state) = self.effects.hard_state.take() {
-            self.log.append(Record::HardState { group: GROUP, payload: &hard_state.encode() });
+    /// Gives the records of a group's round to the log.
+    fn write(&mut self, at: usize, shell: &impl Shell) {
+        let MemberGroup { number: group, effects, .. } = &mut self.groups[at];
+        let group = *group;
+        if let Some(hard_state) = effects.hard_state.take() {
+            self.log.append(Record::HardState { group, payload: &hard_state.encode() });
         }
-        for entry in self.effects.entries.drain(..) {
+        for entry in effects.entries.drain(..) {
             let (term, index) = (Term(entry.term), Index(entry.index));
-            self.log.append(Record::Entry { group: GROUP, term, index, payload: &entry.payload });
+            self.log.append(Record::Entry { group, term, index, payload: &entry.payload });
         }
         self.unmarked_since_ms = Some(shell.now().monotonic_ms);
     }
 
-    /// Waits until they are on disk. Nothing is acknowledged before.
+    /// Waits until the records of all groups are on disk. Nothing is acknowledged before.
     fn persist(&mut self, shell: &impl Shell) -> Result<(), MemberError> {
-        let Some(round) = self.unsynced.filter(|_| !self.has_to_wait(shell)) else { return Ok(()) };
+        let is_due = self.groups.iter().any(|group| group.unsynced.is_some());
+        if !is_due || self.has_to_wait(shell) {
+            return Ok(());
+        }
         self.syncs += 1;
         match self.write_down() {
             Err(error) if error.is_passing() => {
@@ -375,8 +472,12 @@ impl Member {
             }
             result => result?,
         }
-        self.unsynced = None;
-        self.replica().step(shell.now(), Input::Persisted { round });
+        let now = shell.now();
+        for at in 0..self.groups.len() {
+            if let Some(round) = self.groups[at].unsynced.take() {
+                self.replica(at).step(now, Input::Persisted { round });
+            }
+        }
         self.end_shortage(shell);
         Ok(())
     }
@@ -391,17 +492,17 @@ impl Member {
         if let Some(shortage) = self.shortage.take() {
             let now = shell.now();
             tracing::info!(seconds = (now.monotonic_ms - shortage.since_ms) / 1000, "{}", shortage.passed);
-            self.replica().step(now, Input::DiskFull(false));
+            self.step_all(now, || Input::DiskFull(false));
         }
     }
 
     /// Something found no room or no descriptor, which is tried again later. Until then writes are refused.
-    fn run_short(&mut self, shell: &impl Shell, error: &MemberError) -> Work {
+    fn run_short(&mut self, shell: &impl Shell, error: &MemberError) -> GroupWork {
         let now = shell.now();
         let retry_at_ms = now.monotonic_ms + SHORTAGE_PAUSE_MS;
         if let Some(shortage) = &mut self.shortage {
             shortage.retry_at_ms = retry_at_ms;
-            return Work::Shortage;
+            return GroupWork::Shortage;
         }
         let passed = if error.is_exhausted() {
             let cause = std::error::Error::source(error).map(tracing::field::display);
@@ -412,8 +513,8 @@ impl Member {
             "disk has room again: accepting writes"
         };
         self.shortage = Some(Shortage { since_ms: now.monotonic_ms, retry_at_ms, passed });
-        self.replica().step(now, Input::DiskFull(true));
-        Work::Shortage
+        self.step_all(now, || Input::DiskFull(true));
+        GroupWork::Shortage
     }
 
     /// Makes durable what the round promises: first in which ensemble, then the rest.
@@ -426,22 +527,21 @@ impl Member {
         Ok(self.log.sync()?)
     }
 
-    /// Applies what is committed and sends the answers.
-    fn apply(&mut self, shell: &mut impl Shell) {
-        if self.effects.committed.is_empty() && !self.effects.locals {
+    /// Applies what a group has committed and sends the answers.
+    fn apply(&mut self, at: usize, shell: &mut impl Shell) {
+        let MemberGroup { group, effects, zxid, .. } = &mut self.groups[at];
+        if effects.committed.is_empty() && !effects.locals {
             return;
         }
         let now = shell.now();
         #[cfg(feature = "testing")]
-        shell.committed(&self.effects.committed);
-        let effects = &mut self.effects;
-        let mut replica = Replica::new(&mut self.presence, &mut self.group);
-        let (mut applied, mut zxid) = (Applied::default(), 0);
+        shell.committed(&effects.committed);
+        let mut replica = Replica::new(&mut self.presence, group);
+        let mut applied = Applied::default();
         shell.apply(&mut |mut held| {
             applied = replica.apply(now, effects, &mut held);
-            zxid = held.parts().0.tree().zxid().0;
+            *zxid = held.parts().0.tree().zxid().0;
         });
-        self.zxid = zxid;
         if applied.members_changed {
             shell.members_changed();
         }
@@ -461,8 +561,8 @@ impl Member {
 
     /// The member's orderly end, when there is nothing to do: nothing that is on disk can be doubted at the next start.
     pub fn end(mut self, shell: &mut impl Shell) -> Result<(), MemberError> {
-        self.snapshots.finish(shell);
-        if self.unsynced.is_some() {
+        self.groups.iter_mut().for_each(|group| group.snapshots.finish(shell));
+        if self.groups.iter().any(|group| group.unsynced.is_some()) {
             // What waited for room was not promised to a client, and the end does not wait for an operator.
             self.log.sync()?;
         }

@@ -14,7 +14,7 @@ use paddock_storage::{
 };
 use paddock_tree::Tree;
 
-use crate::config::{GROUP, LOG_DIR, SNAPSHOT_DIR};
+use crate::config::{HOME, LOG_DIR, SNAPSHOT_DIR};
 use crate::identity::{self, IdentityError};
 use crate::pieces::PieceWriter;
 use crate::recovery::{self, RecoveryError};
@@ -135,7 +135,7 @@ fn write_snapshot(
 ) -> Result<(), SnapshotError> {
     let app = Membership::new(vec![member.into()], vec![]).encode();
     let (index, term) = FIRST;
-    let meta = SnapshotMeta { group: GROUP, term, index, zxid: tree.zxid().0, app };
+    let meta = SnapshotMeta { group: HOME, term, index, zxid: tree.zxid().0, app };
     let mut writer = SnapshotWriter::create(disk.clone(), dir, meta)?;
     let mut pieces = PieceWriter::default();
     let znodes = tree.node_count() as u64;
@@ -156,8 +156,8 @@ fn write_log(disk: &Arc<dyn Disk>, dir: &Path) -> Result<(), LogError> {
     let mut log = Log::open(disk.clone(), dir, LogOptions::default(), &mut |_: Record<'_>| {})?;
     let (index, term) = FIRST;
     let hard_state = HardState { term: term.0, commit: index.0, ..HardState::default() };
-    log.append(Record::HardState { group: GROUP, payload: &hard_state.encode() });
-    log.append(Record::Base { group: GROUP, term, index });
+    log.append(Record::HardState { group: HOME, payload: &hard_state.encode() });
+    log.append(Record::Base { group: HOME, term, index });
     log.mark()
 }
 
@@ -194,7 +194,13 @@ pub fn read_snapshot(disk: &dyn Disk, path: &Path) -> Result<Tree, OfflineError>
 
 fn entries_behind(disk: &dyn Disk, dir: &Path, last: Index) -> Result<Vec<LogEntry>, OfflineError> {
     let mut entries: Vec<LogEntry> = Vec::new();
+    let mut other = None;
     Log::inspect(disk, dir, &mut |record: Record<'_>| match record {
+        Record::Entry { group, .. } | Record::HardState { group, .. } | Record::Base { group, .. }
+            if group != HOME =>
+        {
+            other = Some(group);
+        }
         Record::Entry { term, index, payload, .. } if index > last => {
             let behind = entries.partition_point(|entry| entry.index < index.0);
             entries.truncate(behind);
@@ -204,6 +210,9 @@ fn entries_behind(disk: &dyn Disk, dir: &Path, last: Index) -> Result<Vec<LogEnt
         Record::Base { .. } => entries.clear(),
         Record::Entry { .. } | Record::HardState { .. } => {}
     })?;
+    if let Some(group) = other {
+        return Err(RecoveryError::AnotherGroup { log_dir: dir.to_owned(), group: group.0 }.into());
+    }
     match entries.first() {
         Some(first) if first.index != last.next().0 => {
             let (path, first) = (dir.to_owned(), first.index);

@@ -1,5 +1,6 @@
 //! From a data directory to a member: the newest snapshot, then the log behind it.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -7,14 +8,14 @@ use bytes::Bytes;
 use paddock_replica::{Cluster, HardState, LogEntry, Membership, Recovered, Replicated};
 use paddock_storage::snapshot::{self, SnapshotFile};
 use paddock_storage::{
-    DirLock, Disk, Index, LockError, Log, LogError, LogOptions, Progress, ReadLog, Record, Replay,
-    SnapshotError, SnapshotMeta, SnapshotReader, Term,
+    DirLock, Disk, GroupNumber, Index, LockError, Log, LogError, LogOptions, Progress, ReadLog, Record,
+    Replay, SnapshotError, SnapshotMeta, SnapshotReader, Term,
 };
 use paddock_tree::{LoadError, Tree, TreeLoader};
 
 use crate::Config;
 use crate::clock::Clock;
-use crate::config::GROUP;
+use crate::config::HOME;
 use crate::diverged;
 use crate::identity::{self, IdentityError};
 use crate::incoming::{self, IncomingError};
@@ -70,6 +71,11 @@ pub enum RecoveryError {
     )]
     LogLost { log_dir: PathBuf, last: Index, snapshot: PathBuf },
     #[error(
+        "log {} has entries of the Raft group {group}, and this build has one group only: use the build that wrote them",
+        log_dir.display()
+    )]
+    AnotherGroup { log_dir: PathBuf, group: u32 },
+    #[error(
         "{} says that this member has been in use, but transaction log {} is empty and there is no snapshot: check dataLogDir, and \
          that its volume is mounted. If the data is lost for good, remove the file: a member of an ensemble then learns from the \
          others, one alone begins with an empty tree",
@@ -96,7 +102,7 @@ pub(crate) fn recover(
     config: &Config,
     clock: &impl Clock,
 ) -> Result<Found, RecoveryError> {
-    let (log_dir, snapshot_dir) = (config.log_dir(), config.snapshot_dir());
+    let (log_dir, snapshot_dir) = (config.log_dir(), config.snapshot_dir(HOME));
     let mut locks = vec![DirLock::acquire(disk.as_ref(), &config.data_dir)?];
     if config.log_dir.is_some() {
         locks.push(DirLock::acquire(disk.as_ref(), &log_dir)?);
@@ -120,7 +126,7 @@ pub(crate) fn recover(
     }
     let (mut tree, meta) = match newest.found {
         Some((file, _)) => load(disk.as_ref(), &file, clock)?,
-        None => (Tree::new(), SnapshotMeta { group: GROUP, ..SnapshotMeta::default() }),
+        None => (Tree::new(), SnapshotMeta { group: HOME, ..SnapshotMeta::default() }),
     };
     tree.set_long_list(config.long_list);
     let membership = membership(config, &meta)?;
@@ -138,7 +144,7 @@ pub(crate) fn recover(
     let mut log = log.repair()?;
     if begins_anew {
         tracing::info!(index = meta.index.0, "transaction log begins anew behind the installed snapshot");
-        incoming::begin_log_behind(&mut log, meta.index, meta.term)?;
+        incoming::begin_log_behind(&mut log, HOME, meta.index, meta.term)?;
         entries.clear();
     }
     if let Some(index) = unfinished {
@@ -185,7 +191,7 @@ fn check_ensemble(
     let (Some(ensemble), Cluster::Known(expected)) = (tree.ensemble(), cluster) else { return Ok(()) };
     let is_refounded = || entries.iter().any(|entry| entry.refounded_cluster().is_some());
     if ensemble.cluster != expected && !is_learning && !is_refounded() {
-        let (path, found) = (config.snapshot_dir(), ensemble.cluster);
+        let (path, found) = (config.snapshot_dir(HOME), ensemble.cluster);
         return Err(IdentityError::AnotherEnsemble { path, found, expected }.into());
     }
     Ok(())
@@ -193,7 +199,7 @@ fn check_ensemble(
 
 /// Writes the number of this start down. Returns false if there was no room, so that it goes with what is written next.
 fn write_down(log: &mut Log, hard_state: &HardState) -> Result<bool, LogError> {
-    log.append(Record::HardState { group: GROUP, payload: &hard_state.encode() });
+    log.append(Record::HardState { group: HOME, payload: &hard_state.encode() });
     match log.sync() {
         Ok(()) => Ok(true),
         Err(error) if error.is_passing() => Ok(false),
@@ -206,7 +212,7 @@ fn membership(config: &Config, meta: &SnapshotMeta) -> Result<Membership, Recove
     if meta.index == Index(0) {
         return Ok(Membership::default());
     }
-    let path = snapshot::snapshot_path(&config.snapshot_dir(), meta.index);
+    let path = snapshot::snapshot_path(&config.snapshot_dir(HOME), meta.index);
     Membership::decode(&meta.app).ok_or(RecoveryError::NoMembership { path })
 }
 
@@ -218,9 +224,9 @@ fn refound(log: &mut Log, recovered: &mut Recovered, config: &Config, members: &
     let entry = LogEntry::refounding(index + 1, term, u64::from(config.member), config.seed, members);
     let hard_state =
         HardState { term, vote: 0, commit: entry.index, silent_until: 0, ..recovered.hard_state };
-    log.append(Record::HardState { group: GROUP, payload: &hard_state.encode() });
+    log.append(Record::HardState { group: HOME, payload: &hard_state.encode() });
     let (index, term) = (Index(entry.index), Term(entry.term));
-    log.append(Record::Entry { group: GROUP, term, index, payload: &entry.payload });
+    log.append(Record::Entry { group: HOME, term, index, payload: &entry.payload });
     log.sync()?;
     recovered.hard_state = hard_state;
     recovered.entries.push(entry);
@@ -269,34 +275,36 @@ fn read_log(
     begins_anew: bool,
     clock: &impl Clock,
 ) -> Result<(ReadLog, HardState, Vec<LogEntry>), RecoveryError> {
-    let mut tail = Tail {
-        snapshot: meta.index,
-        hard_state: HardState::default(),
-        entries: Vec::new(),
+    let mut tails = Tails {
+        by_group: BTreeMap::from([(HOME, Tail { snapshot: meta.index, ..Tail::default() })]),
         report: Report::start("reading log", "entries", clock),
         clock,
     };
     let Config { segment_bytes, log_compression: compresses, .. } = *config;
     let options = LogOptions { segment_bytes, compresses, ..LogOptions::default() };
-    let log = Log::read(disk, &config.log_dir(), options, &mut tail)?;
+    let log = Log::read(disk, &config.log_dir(), options, &mut tails)?;
+    if let Some(group) = tails.by_group.keys().find(|group| **group != HOME) {
+        return Err(RecoveryError::AnotherGroup { log_dir: config.log_dir(), group: group.0 });
+    }
     if !begins_anew {
         check_log(log.log(), config, meta)?;
     }
-    if !tail.entries.is_empty() {
-        let seconds = format!("{:.2}", tail.report.seconds(clock));
-        tracing::info!(entries = tail.entries.len(), seconds, "log read");
+    let Tail { entries, hard_state, .. } = tails.by_group.remove(&HOME).unwrap_or_default();
+    if !entries.is_empty() {
+        let seconds = format!("{:.2}", tails.report.seconds(clock));
+        tracing::info!(entries = entries.len(), seconds, "log read");
     }
-    Ok((log, tail.hard_state, tail.entries))
+    Ok((log, hard_state, entries))
 }
 
 /// Log and snapshot have to meet. What is in a snapshot was in the log first, so a log that ends before it has lost
 /// something, and it is not known how much.
 fn check_log(log: &Log, config: &Config, meta: &SnapshotMeta) -> Result<(), RecoveryError> {
-    let (log_dir, snapshot_dir) = (config.log_dir(), config.snapshot_dir());
-    log.check_follows(GROUP, (meta.index != Index(0)).then_some(meta.index)).map_err(|source| {
+    let (log_dir, snapshot_dir) = (config.log_dir(), config.snapshot_dir(HOME));
+    log.check_follows(HOME, (meta.index != Index(0)).then_some(meta.index)).map_err(|source| {
         RecoveryError::Gap { log_dir: log_dir.clone(), snapshot_dir: snapshot_dir.clone(), source }
     })?;
-    let last = log.last_index(GROUP).unwrap_or_default();
+    let last = log.last_index(HOME).unwrap_or_default();
     if last < meta.index {
         let snapshot = snapshot::snapshot_path(&snapshot_dir, meta.index);
         return Err(RecoveryError::LogLost { log_dir, last, snapshot });
@@ -304,34 +312,49 @@ fn check_log(log: &Log, config: &Config, meta: &SnapshotMeta) -> Result<(), Reco
     Ok(())
 }
 
-/// Collects what the log holds behind the snapshot.
-struct Tail<'a, C> {
-    snapshot: Index,
-    hard_state: HardState,
-    entries: Vec<LogEntry>,
+/// Collects what the log holds behind the snapshot of each group.
+struct Tails<'a, C> {
+    by_group: BTreeMap<GroupNumber, Tail>,
     report: Report,
     clock: &'a C,
 }
 
-impl<C: Clock> Replay for Tail<'_, C> {
+/// The end of a group's log.
+#[derive(Debug, Default)]
+struct Tail {
+    snapshot: Index,
+    hard_state: HardState,
+    entries: Vec<LogEntry>,
+}
+
+impl Tail {
+    /// An entry replaces all that stood at its index and after it.
+    fn put(&mut self, term: Term, index: Index, payload: &[u8]) {
+        if index <= self.snapshot {
+            return;
+        }
+        let behind = self.entries.partition_point(|entry| entry.index < index.0);
+        self.entries.truncate(behind);
+        let payload = Bytes::copy_from_slice(payload);
+        self.entries.push(LogEntry { index: index.0, term: term.0, payload });
+    }
+}
+
+impl<C: Clock> Replay for Tails<'_, C> {
     fn record(&mut self, record: Record<'_>) {
+        let (Record::Entry { group, .. } | Record::HardState { group, .. } | Record::Base { group, .. }) =
+            record;
+        let tail = self.by_group.entry(group).or_default();
         match record {
             Record::Entry { term, index, payload, .. } => {
                 self.report.advance(1, self.clock);
-                if index <= self.snapshot {
-                    return;
-                }
-                // An entry replaces all that stood at its index and after it.
-                let behind = self.entries.partition_point(|entry| entry.index < index.0);
-                self.entries.truncate(behind);
-                let payload = Bytes::copy_from_slice(payload);
-                self.entries.push(LogEntry { index: index.0, term: term.0, payload });
+                tail.put(term, index, payload);
             }
             Record::HardState { payload, .. } => {
-                self.hard_state = HardState::decode(payload).expect("a hard state whose checksum is right");
+                tail.hard_state = HardState::decode(payload).expect("a hard state whose checksum is right");
             }
             // A snapshot has taken the place of all that stood before it, and of what the leader did not have.
-            Record::Base { .. } => self.entries.clear(),
+            Record::Base { .. } => tail.entries.clear(),
         }
     }
 
@@ -355,11 +378,26 @@ mod tests {
 
     fn append(found: &mut Found, term: u64, index: u64) {
         let (term, index) = (Term(term), Index(index));
-        found.log.append(Record::Entry { group: GROUP, term, index, payload: &[] });
+        found.log.append(Record::Entry { group: HOME, term, index, payload: &[] });
     }
 
     fn entries(found: &Found) -> Vec<(u64, u64)> {
         found.recovered.entries.iter().map(|entry| (entry.index, entry.term)).collect()
+    }
+
+    #[test]
+    fn a_log_with_entries_of_another_group_is_refused_and_left_alone() {
+        let disk = MemDisk::new(1);
+        let mut first = found(&disk);
+        append(&mut first, 1, 1);
+        let (group, term, index) = (GroupNumber(1), Term(1), Index(1));
+        first.log.append(Record::Entry { group, term, index, payload: &[] });
+        first.log.sync().unwrap();
+        drop(first);
+        for _ in 0..2 {
+            let refused = recover(Arc::new(disk.clone()), &Config::small(), &Now::default()).unwrap_err();
+            assert!(matches!(refused, RecoveryError::AnotherGroup { group: 1, .. }), "{refused}");
+        }
     }
 
     #[test]

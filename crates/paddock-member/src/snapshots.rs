@@ -5,17 +5,17 @@ use std::sync::Arc;
 
 use paddock_replica::{Membership, Replicated};
 use paddock_storage::snapshot;
-use paddock_storage::{Disk, Index, SnapshotError, SnapshotMeta, SnapshotWriter, Term};
+use paddock_storage::{Disk, GroupNumber, Index, SnapshotError, SnapshotMeta, SnapshotWriter, Term};
 use paddock_tree::SnapshotScan;
 
 use crate::clock::{Clock, StateLock};
-use crate::config::GROUP;
 use crate::pieces::PieceWriter;
 use crate::{Config, Shell};
 
 /// Takes snapshots when enough has been written since the last one.
 #[derive(Debug)]
 pub(crate) struct Snapshots {
+    group: GroupNumber,
     last: Mark,
     is_under_way: bool,
     /// Another member needs one soon, or the operator wants one.
@@ -46,13 +46,18 @@ pub(crate) struct Mark {
 
 impl Snapshots {
     /// `zxid` is the one of the snapshot that the member started from.
-    pub(crate) fn new(zxid: i64) -> Snapshots {
-        Snapshots { last: Mark { zxid, log_bytes: 0 }, is_under_way: false, is_wanted: false }
+    pub(crate) fn new(group: GroupNumber, zxid: i64) -> Snapshots {
+        Snapshots { group, last: Mark { zxid, log_bytes: 0 }, is_under_way: false, is_wanted: false }
     }
 
     /// Another member lags so far that it needs a newer snapshot than there is, or the operator wants one.
     pub(crate) fn want(&mut self) {
         self.is_wanted = true;
+    }
+
+    /// True while one is being taken. A member takes one at a time, whatever groups it has.
+    pub(crate) fn is_under_way(&self) -> bool {
+        self.is_under_way
     }
 
     /// Continues the snapshot under way, or begins one if it is time. Returns one that has been completed.
@@ -70,7 +75,7 @@ impl Snapshots {
             self.last = now;
             self.is_wanted = false;
             self.is_under_way = true;
-            shell.begin_snapshot(SnapshotOrder::new(disk.clone(), config));
+            shell.begin_snapshot(SnapshotOrder::new(self.group, disk.clone(), config));
         }
         None
     }
@@ -111,6 +116,7 @@ impl Snapshots {
 /// A snapshot that is to be taken.
 #[derive(Debug)]
 pub struct SnapshotOrder {
+    group: GroupNumber,
     disk: Arc<dyn Disk>,
     dir: PathBuf,
     kept: usize,
@@ -118,9 +124,9 @@ pub struct SnapshotOrder {
 }
 
 impl SnapshotOrder {
-    fn new(disk: Arc<dyn Disk>, config: &Config) -> SnapshotOrder {
-        let (dir, kept) = (config.snapshot_dir(), config.snapshots_kept);
-        SnapshotOrder { disk, dir, kept, znodes_per_slice: config.znodes_per_slice }
+    fn new(group: GroupNumber, disk: Arc<dyn Disk>, config: &Config) -> SnapshotOrder {
+        let (dir, kept) = (config.snapshot_dir(group), config.snapshots_kept);
+        SnapshotOrder { group, disk, dir, kept, znodes_per_slice: config.znodes_per_slice }
     }
 
     /// Takes it in one go, as soon as it may begin; `pause` is called before each further try.
@@ -153,7 +159,7 @@ impl SnapshotOrder {
                 return None;
             }
             let znodes = state.tree().node_count() as u64;
-            let (meta, membership) = (meta(state), state.membership().clone());
+            let (meta, membership) = (meta(self.group, state), state.membership().clone());
             Some((state.tree_mut().begin_snapshot(), meta, membership, znodes))
         });
         let Some((scan, meta, membership, znodes)) = begun else { return Err(self) };
@@ -172,9 +178,9 @@ impl SnapshotOrder {
     }
 }
 
-fn meta(state: &Replicated) -> SnapshotMeta {
+fn meta(group: GroupNumber, state: &Replicated) -> SnapshotMeta {
     let ((index, term), app) = (state.applied(), state.membership().encode());
-    SnapshotMeta { group: GROUP, term: Term(term), index: Index(index), zxid: state.tree().zxid().0, app }
+    SnapshotMeta { group, term: Term(term), index: Index(index), zxid: state.tree().zxid().0, app }
 }
 
 /// A snapshot under way. Until it is finished the tree keeps what writers change of it.

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use gungraun::prelude::*;
-use paddock_storage::{Group, Log, LogOptions, OsDisk, Record, Term};
+use paddock_storage::{GroupNumber, Log, LogOptions, OsDisk, Record, Term};
 use tempfile::TempDir;
 
 const RECORDS: u64 = 64;
@@ -31,8 +31,8 @@ fn opened() -> Opened {
 
 fn append_and_sync(log: &mut Log, records: u64) {
     for _ in 0..records {
-        let index = log.last_index(Group(0)).unwrap_or_default().next();
-        log.append(Record::Entry { group: Group(0), term: Term(1), index, payload: &PAYLOAD });
+        let index = log.last_index(GroupNumber(0)).unwrap_or_default().next();
+        log.append(Record::Entry { group: GroupNumber(0), term: Term(1), index, payload: &PAYLOAD });
     }
     log.sync().expect("the disk works");
 }

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use paddock_storage::{Group, Index, Log, LogOptions, OsDisk, Record, Term};
+use paddock_storage::{GroupNumber, Index, Log, LogOptions, OsDisk, Record, Term};
 
 const PAYLOAD: [u8; 100] = [7; 100];
 const ROUNDS: usize = 3000;
@@ -33,11 +33,11 @@ fn measure(dir: &std::path::Path) -> Result<(), Box<dyn Error>> {
             let start = Instant::now();
             for _ in 0..batch {
                 index = index.next();
-                log.append(Record::Entry { group: Group(0), term: Term(1), index, payload: &PAYLOAD });
+                log.append(Record::Entry { group: GroupNumber(0), term: Term(1), index, payload: &PAYLOAD });
             }
             log.sync()?;
             times.push(start.elapsed());
-            log.release(Group(0), index);
+            log.release(GroupNumber(0), index);
         }
         let total: Duration = times.iter().sum();
         times.sort_unstable();

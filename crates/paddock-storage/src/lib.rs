@@ -26,7 +26,7 @@ pub use snapshot::{SnapshotError, SnapshotMeta, SnapshotReader, SnapshotWriter};
 
 /// The Raft group a record belongs to. Several groups share one log and one sync.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
-pub struct Group(pub u32);
+pub struct GroupNumber(pub u32);
 
 /// A Raft term.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
@@ -43,7 +43,7 @@ impl Index {
     }
 }
 
-impl fmt::Display for Group {
+impl fmt::Display for GroupNumber {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt(f)
     }

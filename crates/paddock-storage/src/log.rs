@@ -49,7 +49,7 @@ pub use housekeeper::Housekeeper;
 pub use record::{PAYLOAD_BYTES_MAX, Record};
 
 use crate::disk::{Access, Disk, DiskFile};
-use crate::{Group, Index};
+use crate::{GroupNumber, Index};
 use batch::Chunk;
 use form::Former;
 use groups::Groups;
@@ -144,7 +144,7 @@ pub struct Log {
     /// The buffer of an earlier chunk.
     buffer: Vec<u8>,
     groups: Groups,
-    hard_states: BTreeMap<Group, Vec<u8>>,
+    hard_states: BTreeMap<GroupNumber, Vec<u8>>,
     former: Former,
     poisoned: bool,
 }
@@ -265,7 +265,7 @@ impl Log {
     /// Says that the entries of a group up to an index are in a snapshot that is durable. Segments in which nothing else
     /// is left go to the housekeeper, the oldest first; this itself is quick. Where a group ends is never forgotten: once
     /// all its entries are released, a base takes the place of the last one, with the next sync.
-    pub fn release(&mut self, group: Group, through: Index) {
+    pub fn release(&mut self, group: GroupNumber, through: Index) {
         self.groups.release(group, through);
         if let Some(base) = self.groups.base(group).filter(|_| !self.ends_with(group)) {
             self.append(base);
@@ -277,7 +277,7 @@ impl Log {
     }
 
     /// True if the last segment, as it is or as it will be, says where a group ends.
-    fn ends_with(&self, group: Group) -> bool {
+    fn ends_with(&self, group: GroupNumber) -> bool {
         let pending = self.pending.iter().map(|chunk| &chunk.ranges);
         let written = self.segments.back().map(|segment| &segment.ranges);
         pending.chain(written).any(|ranges| ranges.hold(group))
@@ -298,12 +298,12 @@ impl Log {
     }
 
     /// The first entry of a group that is here and not released.
-    pub fn first_index(&self, group: Group) -> Option<Index> {
+    pub fn first_index(&self, group: GroupNumber) -> Option<Index> {
         self.groups.first(group)
     }
 
     /// The last entry of a group, appended or replayed; or the base, if nothing follows it.
-    pub fn last_index(&self, group: Group) -> Option<Index> {
+    pub fn last_index(&self, group: GroupNumber) -> Option<Index> {
         self.groups.last(group)
     }
 
@@ -311,7 +311,7 @@ impl Log {
     /// the log has to begin with entry 1). To be called before starting from a snapshot, above all from an older one,
     /// and best on a [`ReadLog`], so that refusing changes nothing.
     /// A log that ends before the snapshot follows it, too: the owner appends a [`Record::Base`] to go on from there.
-    pub fn check_follows(&self, group: Group, snapshot: Option<Index>) -> Result<(), LogError> {
+    pub fn check_follows(&self, group: GroupNumber, snapshot: Option<Index>) -> Result<(), LogError> {
         let snapshot = snapshot.unwrap_or_default();
         let Some(last) = self.groups.last(group) else { return Ok(()) };
         // Without entries there is a base: a snapshot of that index was there once.

@@ -51,12 +51,12 @@ pub use format::{BLOCK_BYTES_MAX, SnapshotTotals};
 pub use reader::{CompressedBlock, SnapshotReader};
 pub use writer::SnapshotWriter;
 
-use crate::{Group, Index, Term};
+use crate::{GroupNumber, Index, Term};
 
 /// Origin of a snapshot: its group, its place in the log, and the application's own bytes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SnapshotMeta {
-    pub group: Group,
+    pub group: GroupNumber,
     /// The term of the last entry in it.
     pub term: Term,
     /// The last entry in it.

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use common::{DIR, Kept, append_each, copy, entries, entry, open, open_to_pack, segment};
 use paddock_storage::log::Damage;
-use paddock_storage::{Disk, Group, Index, Log, LogError, MemDisk, Record, Term};
+use paddock_storage::{Disk, GroupNumber, Index, Log, LogError, MemDisk, Record, Term};
 
 const SEGMENT_BYTES: u64 = 1024;
 
@@ -19,7 +19,7 @@ fn small_log() -> (MemDisk, Vec<Kept>) {
 fn log_that_packs(compresses: bool) -> (MemDisk, Vec<Kept>) {
     let disk = MemDisk::new(1);
     let (mut log, _) = open_to_pack(&disk, SEGMENT_BYTES, compresses).expect("open");
-    log.append(Record::HardState { group: Group(0), payload: b"vote" });
+    log.append(Record::HardState { group: GroupNumber(0), payload: b"vote" });
     let count = if compresses { 60 } else { 20 };
     let written: Vec<Kept> = (1..=count).map(|index| entry(index, 60 + index as usize * 5)).collect();
     append_each(&mut log, &written);
@@ -170,7 +170,12 @@ fn log_with_large_batch(payload: u8) -> (MemDisk, usize) {
     let start = end(&disk, 1);
     for index in 2..=4 {
         let payload = [payload; 1500];
-        log.append(Record::Entry { group: Group(0), term: Term(1), index: Index(index), payload: &payload });
+        log.append(Record::Entry {
+            group: GroupNumber(0),
+            term: Term(1),
+            index: Index(index),
+            payload: &payload,
+        });
     }
     log.sync().expect("sync");
     (copy(&disk), start)

@@ -9,12 +9,12 @@ use std::sync::Arc;
 use common::{DIR, Kept, append_each, copy, entries, entry, open, open_on, options, segment};
 use paddock_storage::disk::DiskFault;
 use paddock_storage::{
-    Disk, Group, Housekeeper, Index, Log, LogError, MemDisk, OsDisk, Progress, Record, Replay, Term,
+    Disk, GroupNumber, Housekeeper, Index, Log, LogError, MemDisk, OsDisk, Progress, Record, Replay, Term,
 };
 
 const SEGMENT_BYTES: u64 = 1024;
 const LARGE_SEGMENT_BYTES: u64 = 8192;
-const GROUP: Group = Group(0);
+const GROUP: GroupNumber = GroupNumber(0);
 
 fn run_all(housekeeper: &Housekeeper) {
     while housekeeper.run().expect("housekeeping") {}
@@ -113,8 +113,8 @@ fn segments_are_recycled_and_the_hard_states_live_on() {
     let disk = MemDisk::new(1);
     let (mut log, _) = open(&disk, SEGMENT_BYTES).expect("open");
     for group in 0..3 {
-        log.append(Record::HardState { group: Group(group), payload: b"old" });
-        log.append(Record::HardState { group: Group(group), payload: &[group as u8] });
+        log.append(Record::HardState { group: GroupNumber(group), payload: b"old" });
+        log.append(Record::HardState { group: GroupNumber(group), payload: &[group as u8] });
     }
     let mut most = 0;
     for index in 1..=300 {
@@ -134,7 +134,7 @@ fn segments_are_recycled_and_the_hard_states_live_on() {
             states.insert(*group, payload.clone());
         }
     }
-    let expected = (0..3).map(|group| (Group(group), vec![group as u8])).collect();
+    let expected = (0..3).map(|group| (GroupNumber(group), vec![group as u8])).collect();
     assert_eq!(states, expected);
     let found = entries(&found);
     assert_eq!(found.last(), Some(&entry(300, 100)));
@@ -158,19 +158,19 @@ fn without_housekeeping_the_log_helps_itself() {
 fn one_group_holds_back_what_another_released() {
     let disk = MemDisk::new(1);
     let (mut log, _) = open(&disk, SEGMENT_BYTES).expect("open");
-    let other = Record::Entry { group: Group(9), term: Term(1), index: Index(77), payload: b"wanted" };
+    let other = Record::Entry { group: GroupNumber(9), term: Term(1), index: Index(77), payload: b"wanted" };
     log.append(other);
     append_each(&mut log, &range(1, 30, 100));
     let before = log.segments();
     log.release(GROUP, Index(30));
     assert_eq!(log.segments(), before);
-    log.release(Group(9), Index(77));
+    log.release(GroupNumber(9), Index(77));
     // Where the group ends has to be in another segment first.
     log.sync().expect("sync");
     log.release(GROUP, Index(30));
     assert_eq!(log.segments(), 1);
     let (log, _) = open(&disk, SEGMENT_BYTES).expect("open");
-    assert_eq!((log.first_index(Group(9)), log.last_index(Group(9))), (None, Some(Index(77))));
+    assert_eq!((log.first_index(GroupNumber(9)), log.last_index(GroupNumber(9))), (None, Some(Index(77))));
 }
 
 #[test]

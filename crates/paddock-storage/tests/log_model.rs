@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 
 use common::Kept;
 use paddock_storage::disk::DiskFault;
-use paddock_storage::{Group, Index, Log, LogError, MemDisk, Term};
+use paddock_storage::{GroupNumber, Index, Log, LogError, MemDisk, Term};
 use proptest::prelude::*;
 
 #[derive(Clone, Debug)]
@@ -79,7 +79,7 @@ struct World {
     history: Vec<Kept>,
     /// Number of them that are synced.
     synced: usize,
-    released: BTreeMap<Group, u64>,
+    released: BTreeMap<GroupNumber, u64>,
 }
 
 impl World {
@@ -94,12 +94,14 @@ impl World {
 
     fn step(&mut self, step: ModelStep) {
         match step {
-            ModelStep::Append { group, back, bytes, zeros } => self.append(Group(group), back, bytes, zeros),
-            ModelStep::HardState { group, bytes } => self.hard_state(Group(group), bytes),
-            ModelStep::Base { group, ahead } => self.base(Group(group), ahead),
+            ModelStep::Append { group, back, bytes, zeros } => {
+                self.append(GroupNumber(group), back, bytes, zeros)
+            }
+            ModelStep::HardState { group, bytes } => self.hard_state(GroupNumber(group), bytes),
+            ModelStep::Base { group, ahead } => self.base(GroupNumber(group), ahead),
             ModelStep::Sync => self.sync(Log::sync),
             ModelStep::Mark => self.sync(Log::mark),
-            ModelStep::Release { group, keep } => self.release(Group(group), keep),
+            ModelStep::Release { group, keep } => self.release(GroupNumber(group), keep),
             ModelStep::Housekeep => self.housekeep(),
             ModelStep::Crash => self.restart(MemDisk::crash),
             ModelStep::Kill => self.restart(MemDisk::kill),
@@ -117,11 +119,11 @@ impl World {
         self.history.len() as u64
     }
 
-    fn released(&self, group: Group) -> u64 {
+    fn released(&self, group: GroupNumber) -> u64 {
         self.released.get(&group).copied().unwrap_or(0)
     }
 
-    fn append(&mut self, group: Group, back: u64, bytes: usize, zeros: bool) {
+    fn append(&mut self, group: GroupNumber, back: u64, bytes: usize, zeros: bool) {
         let id = self.next_id();
         let next = self.log.last_index(group).map_or(self.released(group), |last| last.0) + 1;
         let first = self.log.first_index(group).map_or(next, |first| first.0);
@@ -132,13 +134,13 @@ impl World {
         }
     }
 
-    fn hard_state(&mut self, group: Group, bytes: usize) {
+    fn hard_state(&mut self, group: GroupNumber, bytes: usize) {
         let mut payload = self.next_id().to_le_bytes().to_vec();
         payload.resize(8 + bytes, 7);
         self.take(Kept::HardState { group, payload });
     }
 
-    fn base(&mut self, group: Group, ahead: u64) {
+    fn base(&mut self, group: GroupNumber, ahead: u64) {
         let last = self.log.last_index(group).map_or(0, |last| last.0).max(self.released(group));
         self.take(Kept::Base { group, term: Term(self.next_id()), index: Index(last + ahead) });
     }
@@ -162,7 +164,7 @@ impl World {
     }
 
     /// Only what is synced is ever released: the owner has it in a snapshot by then.
-    fn release(&mut self, group: Group, keep: u64) {
+    fn release(&mut self, group: GroupNumber, keep: u64) {
         let synced = self.history[..self.synced].iter().rev();
         let last = synced.filter_map(|record| position(record).filter(|(of, _)| *of == group)).next();
         let through = last.map_or(0, |(_, index)| index).saturating_sub(keep).max(self.released(group));
@@ -226,7 +228,7 @@ impl World {
     }
 
     fn check_hard_states(&self, found: &[Kept]) {
-        let latest = |records: &[Kept]| -> BTreeMap<Group, Vec<u8>> {
+        let latest = |records: &[Kept]| -> BTreeMap<GroupNumber, Vec<u8>> {
             let states = records.iter().filter_map(|record| match record {
                 Kept::HardState { group, payload } => Some((*group, payload.clone())),
                 _ => None,
@@ -237,7 +239,7 @@ impl World {
     }
 }
 
-fn position(record: &Kept) -> Option<(Group, u64)> {
+fn position(record: &Kept) -> Option<(GroupNumber, u64)> {
     match record {
         Kept::Entry { group, index, .. } | Kept::Base { group, index, .. } => Some((*group, index.0)),
         Kept::HardState { .. } => None,

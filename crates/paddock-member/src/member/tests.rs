@@ -377,7 +377,7 @@ fn snapshots_let_the_log_go() {
     let disk = MemDisk::new(1);
     let mut stage = Stage::start(&disk).unwrap();
     stage.live(200).unwrap();
-    let first = stage.member.log.first_index(GROUP);
+    let first = stage.member.log.first_index(HOME);
     assert!(first > Some(Index(50)), "the log begins at {first:?}");
     let Stage { member, mut shell, .. } = stage;
     member.end(&mut shell).unwrap();

@@ -5,14 +5,14 @@ use std::sync::Arc;
 
 use super::Choices;
 use crate::log::LogOptions;
-use crate::{Disk, Group, Index, Log, LogError, MemDisk, Record, Term};
+use crate::{Disk, GroupNumber, Index, Log, LogError, MemDisk, Record, Term};
 
 const DIR: &str = "/log";
 const SEGMENT_BYTES: u64 = 2048;
-const GROUP: Group = Group(0);
+const GROUP: GroupNumber = GroupNumber(0);
 
 /// Record that was seen: its kind, its place, and its payload.
-type SeenRecord = (u8, Group, Term, Index, Vec<u8>);
+type SeenRecord = (u8, GroupNumber, Term, Index, Vec<u8>);
 
 /// Opens a log made of the given bytes: either a good log with one damage, or segments with any contents.
 pub fn log_recovery(data: &[u8]) {

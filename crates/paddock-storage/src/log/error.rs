@@ -4,7 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::disk::{is_exhausted, is_full};
-use crate::{Group, Index};
+use crate::{GroupNumber, Index};
 
 const REBUILD: &str =
     "restore a backup, or give this member an empty data directory and let the ensemble rebuild it";
@@ -42,7 +42,7 @@ pub enum LogError {
     #[error(
         "the log of group {group} begins at {first}, but the snapshot reaches only {snapshot}; {REBUILD}"
     )]
-    SnapshotGap { group: Group, snapshot: Index, first: Index },
+    SnapshotGap { group: GroupNumber, snapshot: Index, first: Index },
 
     /// An earlier write or sync failed, so it is not known what is on disk.
     #[error("the log failed before and writes nothing more")]

@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 
 use super::record::Record;
-use crate::{Group, Index, Term};
+use crate::{GroupNumber, Index, Term};
 
 /// Begin and end of each group's entries.
 #[derive(Debug, Default)]
 pub(super) struct Groups {
-    spans: BTreeMap<Group, EntryRange>,
+    spans: BTreeMap<GroupNumber, EntryRange>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -41,7 +41,7 @@ impl Groups {
         }
     }
 
-    fn note_entry(&mut self, group: Group, index: Index, term: Term) -> Result<(), Gap> {
+    fn note_entry(&mut self, group: GroupNumber, index: Index, term: Term) -> Result<(), Gap> {
         let span =
             self.spans.entry(group).or_insert(EntryRange { first: index, last: index, term, released: None });
         let expected = span.last.next();
@@ -53,27 +53,27 @@ impl Groups {
         Ok(())
     }
 
-    pub(super) fn release(&mut self, group: Group, through: Index) {
+    pub(super) fn release(&mut self, group: GroupNumber, through: Index) {
         let Some(span) = self.spans.get_mut(&group) else { return };
         span.released = span.released.max(Some(through));
         span.first = span.first.max(through.next());
     }
 
-    pub(super) fn released(&self, group: Group) -> Option<Index> {
+    pub(super) fn released(&self, group: GroupNumber) -> Option<Index> {
         self.spans.get(&group)?.released
     }
 
-    pub(super) fn first(&self, group: Group) -> Option<Index> {
+    pub(super) fn first(&self, group: GroupNumber) -> Option<Index> {
         let span = self.spans.get(&group)?;
         (span.first <= span.last).then_some(span.first)
     }
 
-    pub(super) fn last(&self, group: Group) -> Option<Index> {
+    pub(super) fn last(&self, group: GroupNumber) -> Option<Index> {
         Some(self.spans.get(&group)?.last)
     }
 
     /// Record that stands for the last entry of a group of which nothing is wanted any more.
-    pub(super) fn base(&self, group: Group) -> Option<Record<'static>> {
+    pub(super) fn base(&self, group: GroupNumber) -> Option<Record<'static>> {
         let EntryRange { last, term, released, .. } = *self.spans.get(&group)?;
         (released >= Some(last)).then_some(Record::Base { group, term, index: last })
     }
@@ -87,7 +87,7 @@ impl Groups {
 /// The highest index of each group in a segment, also of entries that were replaced later.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Ranges {
-    highest: BTreeMap<Group, Index>,
+    highest: BTreeMap<GroupNumber, Index>,
 }
 
 impl Ranges {
@@ -100,11 +100,11 @@ impl Ranges {
     }
 
     /// Groups that have entries, or a base, in the segment.
-    pub(super) fn groups(&self) -> impl Iterator<Item = Group> {
+    pub(super) fn groups(&self) -> impl Iterator<Item = GroupNumber> {
         self.highest.keys().copied()
     }
 
-    pub(super) fn hold(&self, group: Group) -> bool {
+    pub(super) fn hold(&self, group: GroupNumber) -> bool {
         self.highest.contains_key(&group)
     }
 
@@ -121,7 +121,7 @@ mod tests {
     use super::*;
     use crate::Term;
 
-    const GROUP: Group = Group(1);
+    const GROUP: GroupNumber = GroupNumber(1);
 
     fn entry(index: u64) -> Record<'static> {
         Record::Entry { group: GROUP, term: Term(1), index: Index(index), payload: &[] }

@@ -28,7 +28,7 @@
 use std::ops::Range;
 
 use super::pack::Packed;
-use crate::{Group, Index, Term};
+use crate::{GroupNumber, Index, Term};
 
 /// Bytes of a whole header.
 pub(super) const HEADER_BYTES: usize = 40;
@@ -44,12 +44,12 @@ const PACKED_BYTES_MAX: usize = PAYLOAD_BYTES_MAX + PAYLOAD_BYTES_MAX / 128;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Record<'a> {
     /// An entry of a group. It follows the group's last one, or replaces it and all from its index on.
-    Entry { group: Group, term: Term, index: Index, payload: &'a [u8] },
+    Entry { group: GroupNumber, term: Term, index: Index, payload: &'a [u8] },
     /// A small state of a group; the latest one counts. The log carries it along when it recycles segments.
-    HardState { group: Group, payload: &'a [u8] },
+    HardState { group: GroupNumber, payload: &'a [u8] },
     /// A snapshot has taken the place of everything up to this entry; what the log had of this group is void. The
     /// group's next entry has the next index.
-    Base { group: Group, term: Term, index: Index },
+    Base { group: GroupNumber, term: Term, index: Index },
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,13 +74,13 @@ const SHORT_PACKED: u32 = 5;
 /// Position of an entry in the log of its group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct EntryPosition {
-    pub(super) group: Group,
+    pub(super) group: GroupNumber,
     pub(super) term: Term,
     pub(super) index: Index,
 }
 
 impl EntryPosition {
-    const NOWHERE: EntryPosition = EntryPosition { group: Group(0), term: Term(0), index: Index(0) };
+    const NOWHERE: EntryPosition = EntryPosition { group: GroupNumber(0), term: Term(0), index: Index(0) };
 
     /// Position of the entry that a record is.
     pub(super) fn of(record: &Record<'_>) -> Option<EntryPosition> {
@@ -241,7 +241,7 @@ impl RecordHeader {
             durable: u32_at(bytes, 24),
             kind,
             place: Some(EntryPosition {
-                group: Group(u32_at(bytes, 4)),
+                group: GroupNumber(u32_at(bytes, 4)),
                 term: Term(u64_at(bytes, 8)),
                 index: Index(u64_at(bytes, 16)),
             }),
@@ -339,7 +339,7 @@ mod tests {
         bytes
     }
 
-    const PLACE: EntryPosition = EntryPosition { group: Group(7), term: Term(8), index: Index(9) };
+    const PLACE: EntryPosition = EntryPosition { group: GroupNumber(7), term: Term(8), index: Index(9) };
 
     fn entry(payload: &[u8]) -> Record<'_> {
         let EntryPosition { group, term, index } = PLACE;
@@ -352,8 +352,8 @@ mod tests {
             let payload: Vec<u8> = (0..size).collect();
             let records = [
                 entry(&payload),
-                Record::HardState { group: Group(7), payload: &payload },
-                Record::Base { group: Group(7), term: Term(8), index: Index(9) },
+                Record::HardState { group: GroupNumber(7), payload: &payload },
+                Record::Base { group: GroupNumber(7), term: Term(8), index: Index(9) },
             ];
             for record in records {
                 let bytes = encoded(record.into(), 1);

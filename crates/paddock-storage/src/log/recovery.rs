@@ -14,7 +14,7 @@ use super::segment::{
 use super::tail::{Suspect, Tail, judge};
 use super::window::Window;
 use super::{Damage, LogError, Progress, Replay};
-use crate::Group;
+use crate::GroupNumber;
 use crate::disk::{Access, Disk, DiskFile};
 
 /// Content of a log directory.
@@ -22,7 +22,7 @@ use crate::disk::{Access, Disk, DiskFile};
 pub(super) struct Scan {
     pub(super) segments: Vec<Segment>,
     pub(super) groups: Groups,
-    pub(super) hard_states: BTreeMap<Group, Vec<u8>>,
+    pub(super) hard_states: BTreeMap<GroupNumber, Vec<u8>>,
     /// End of the last of the segments.
     pub(super) last: Option<LastSegment>,
     /// The file of a segment that was being created when the process ended.

@@ -1,7 +1,7 @@
 //! The fixed parts of a snapshot file as bytes. The layout is in the parent's documentation.
 
 use super::{SnapshotDamage, SnapshotMeta};
-use crate::{Group, Index, Term};
+use crate::{GroupNumber, Index, Term};
 
 /// The largest block, before compression.
 pub const BLOCK_BYTES_MAX: usize = 16 << 20;
@@ -80,7 +80,7 @@ impl Header {
             return Err(SnapshotDamage::Header);
         }
         Ok(SnapshotMeta {
-            group: Group(u32_at(fixed, 12)),
+            group: GroupNumber(u32_at(fixed, 12)),
             term: Term(u64_at(fixed, 16)),
             index: Index(u64_at(fixed, 24)),
             zxid: u64_at(fixed, 32) as i64,

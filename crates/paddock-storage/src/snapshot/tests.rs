@@ -8,7 +8,7 @@ const DIR: &str = "/data";
 
 fn meta(index: u64) -> SnapshotMeta {
     let app = b"members: 1, 2, 3".to_vec();
-    SnapshotMeta { group: Group(7), term: Term(3), index: Index(index), zxid: -5, app }
+    SnapshotMeta { group: GroupNumber(7), term: Term(3), index: Index(index), zxid: -5, app }
 }
 
 fn blocks(index: u64) -> Vec<Vec<u8>> {

@@ -6,16 +6,16 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use paddock_storage::{Disk, Group, Index, Log, LogError, LogOptions, MemDisk, Record, Term};
+use paddock_storage::{Disk, GroupNumber, Index, Log, LogError, LogOptions, MemDisk, Record, Term};
 
 pub const DIR: &str = "/data/log";
 
 /// A record that owns its payload.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Kept {
-    Entry { group: Group, term: Term, index: Index, payload: Vec<u8> },
-    HardState { group: Group, payload: Vec<u8> },
-    Base { group: Group, term: Term, index: Index },
+    Entry { group: GroupNumber, term: Term, index: Index, payload: Vec<u8> },
+    HardState { group: GroupNumber, payload: Vec<u8> },
+    Base { group: GroupNumber, term: Term, index: Index },
 }
 
 impl Kept {
@@ -45,7 +45,7 @@ impl From<Record<'_>> for Kept {
 /// An entry of group 0 and term 1 with a payload that no other index has and that has no zeros.
 pub fn entry(index: u64, payload_bytes: usize) -> Kept {
     let payload = (0..payload_bytes).map(|at| ((index as usize * 31 + at * 7) % 251 + 1) as u8).collect();
-    Kept::Entry { group: Group(0), term: Term(1), index: Index(index), payload }
+    Kept::Entry { group: GroupNumber(0), term: Term(1), index: Index(index), payload }
 }
 
 pub fn options(segment_bytes: u64) -> LogOptions {

@@ -52,7 +52,7 @@ fn a_snapshot_says_who_took_part_when_it_was_begun() {
     let alone = Membership::new(vec![1], vec![]);
     let taken = stage.shell.finished.take().expect("the walk has ended").unwrap();
     assert_eq!(taken.membership, alone, "what is offered to others");
-    let (file, meta) = snapshot::newest_valid(&disk, &config.snapshot_dir()).unwrap().found.unwrap();
+    let (file, meta) = snapshot::newest_valid(&disk, &config.snapshot_dir(HOME)).unwrap().found.unwrap();
     assert_eq!(file.index.0, taken.index);
     assert_eq!(Membership::decode(&meta.app), Some(alone), "what a restart finds");
 }
@@ -65,7 +65,7 @@ fn behind_a_damaged_snapshot_there_is_another_one_and_the_log() {
         stage.live(200).unwrap();
         let Stage { member, mut shell, .. } = stage;
         member.end(&mut shell).unwrap();
-        let files = snapshot::list(&disk, &config.snapshot_dir()).unwrap();
+        let files = snapshot::list(&disk, &config.snapshot_dir(HOME)).unwrap();
         assert_eq!(files.len(), kept);
         for damaged in files.iter().rev().take(kept - 1) {
             assert!(disk.flip(&damaged.path, 100, 1));
@@ -80,7 +80,7 @@ fn the_very_first_snapshot_lets_nothing_go() {
     // The snapshot comes when there are several files of the log.
     let (disk, config) = (MemDisk::new(1), Config { snapshot_writes: 150, ..Config::small() });
     let mut stage = Stage::start_as(&disk, config.clone()).unwrap();
-    let files = || snapshot::list(&disk, &config.snapshot_dir()).unwrap();
+    let files = || snapshot::list(&disk, &config.snapshot_dir(HOME)).unwrap();
     while files().is_empty() {
         stage.live(1).unwrap();
     }

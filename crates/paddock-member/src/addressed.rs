@@ -1,0 +1,50 @@
+//! The number of a group on a message between members.
+//!
+//! A message of the home group is sent as it is. In front of one of another group stand a byte that no message begins with, and the
+//! group's number (u32, big-endian). A member that has no such group drops it.
+
+use paddock_storage::GroupNumber;
+
+use crate::config::HOME;
+
+/// The first byte of a message of another group than home: messages begin with the kind of an ensemble's id, which is less.
+const OF_GROUP: u8 = 0xFF;
+const HEAD_BYTES: usize = 1 + 4;
+
+/// A message of a group, as it is sent.
+pub(crate) fn seal(group: GroupNumber, message: Vec<u8>) -> Vec<u8> {
+    if group == HOME {
+        return message;
+    }
+    let mut sealed = Vec::with_capacity(HEAD_BYTES + message.len());
+    sealed.push(OF_GROUP);
+    sealed.extend_from_slice(&group.0.to_be_bytes());
+    sealed.extend_from_slice(&message);
+    sealed
+}
+
+/// The group of a message that has come, and the message; `None` if its head is not whole.
+pub(crate) fn open(mut sealed: Vec<u8>) -> Option<(GroupNumber, Vec<u8>)> {
+    if sealed.first() != Some(&OF_GROUP) {
+        return Some((HOME, sealed));
+    }
+    let number = sealed.get(1..HEAD_BYTES)?.try_into().expect("four bytes");
+    sealed.drain(..HEAD_BYTES);
+    Some((GroupNumber(u32::from_be_bytes(number)), sealed))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_of_the_home_group_is_what_it_was_and_another_names_its_group() {
+        assert_eq!(seal(HOME, vec![2, 3]), [2, 3]);
+        for group in [HOME, GroupNumber(1), GroupNumber(u32::MAX)] {
+            assert_eq!(open(seal(group, vec![2, 3])), Some((group, vec![2, 3])));
+        }
+        assert_eq!(seal(GroupNumber(258), vec![2]), [OF_GROUP, 0, 0, 1, 2, 2]);
+        assert_eq!(open(vec![OF_GROUP, 0, 0, 1]), None);
+        assert_eq!(open(Vec::new()), Some((HOME, Vec::new())));
+    }
+}
