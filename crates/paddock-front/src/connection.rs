@@ -15,7 +15,7 @@ use paddock_state::{Client, ClientInput, ConnId, Now, Parcel, QueuedRead};
 
 use crate::audit::{AuditedWrite, refused_reconfig};
 use crate::clickhouse::Packet;
-use crate::host::{Answered, Host, Received, TracedRequest};
+use crate::host::{Answered, FrontEvent, Host, Received, TracedRequest};
 use crate::long_request::{ListToCopy, LongRequest};
 use crate::output::{Output, SharedEvent};
 use crate::protocol::{Granted, Protocol};
@@ -187,7 +187,7 @@ impl<H: Host> Connection<H> {
             let number = u64::from_be_bytes(*head);
             Received { xid: Xid((number >> 32) as i32), op: number as i32, body }
         });
-        host.on_received(&self.stats, request);
+        host.note(FrontEvent::Received { conn: &self.stats, request });
         if !std::mem::replace(&mut self.is_heard, true) {
             is_first();
         }
@@ -218,7 +218,7 @@ impl<H: Host> Connection<H> {
         host: &H,
     ) {
         self.queue.push(since_us, (op, bytes, is_long), path, span, audited);
-        host.on_waiting(&self.stats, self.queue.len());
+        host.note(FrontEvent::Waiting { conn: &self.stats, requests: self.queue.len() });
     }
 
     /// The member refuses a reconfig by itself.
@@ -306,13 +306,14 @@ impl<H: Host> Connection<H> {
                     } else {
                         self.send(Packet::Unasked, bytes);
                     }
-                    host.on_event(&self.stats, bytes.len());
+                    host.note(FrontEvent::WatchFired { conn: &self.stats, bytes: bytes.len() });
                 }
             }
             Parcel::Connected(connected, password) => {
                 let granted = self.protocol.on_connected(connected, password);
                 if self.session() == connected.session {
-                    host.on_session(&self.stats, connected.session, connected.timeout_ms);
+                    let (session, timeout_ms) = (connected.session, connected.timeout_ms);
+                    host.note(FrontEvent::Session { conn: &self.stats, session, timeout_ms });
                 }
                 match granted {
                     Granted::Greet(response) => self.greet(Some(&response), now, host, limits),
@@ -350,11 +351,12 @@ impl<H: Host> Connection<H> {
         }
         let zxid = reply.get(8..).and_then(<[u8]>::first_chunk).map_or(0, |zxid| i64::from_be_bytes(*zxid));
         let reply = Answered { op: waiting.op, zxid: Zxid(zxid), bytes: reply.len() };
-        host.on_answered(&self.stats, reply, &waiting.path, waiting.since_us, now);
+        let (path, since_us) = (&waiting.path, waiting.since_us);
+        host.note(FrontEvent::Answered { conn: &self.stats, reply, path, since_us, now });
         let is_half_full = self.queue.len() == self.queue.capacity(room, limits) / 2;
         let is_awaited = self.queue.is_empty() && (host.is_stopping() || self.is_held_back.take());
         self.has_changed |= is_half_full || was_full || is_awaited;
-        host.on_waiting(&self.stats, self.queue.len());
+        host.note(FrontEvent::Waiting { conn: &self.stats, requests: self.queue.len() });
         if let Some(last_word) = self.last_word.take_if(|_| self.queue.is_empty()) {
             let (header, span) = *last_word;
             self.reply(header, span, host);

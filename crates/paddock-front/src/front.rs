@@ -1,28 +1,25 @@
 //! The front: all connections of one worker, between their bytes and the engine.
 //!
 //! The worker brings what its sockets have read, and sends what [`Front::unsent`] gives. Requests that the engine has to
-//! answer are collected for it; its parcels come back through [`Host::take_mail`].
+//! answer are collected for it; its parcels come back through [`Host::take_mail`]. This file is the table of connections; a connection's
+//! turn, in which its requests are taken, stands in `front/turn.rs`.
+
+mod turn;
 
 use std::net::SocketAddr;
 
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;
-use paddock_proto::{Id, OpCode, SessionId, Xid, Zxid, blocks};
-use paddock_state::{CONTACT_MAX_LEAST_MS, ClientInput, ConnId, LongList, LongListStep, Outbox, State};
-use paddock_tree::{Guess, Guesses};
+use paddock_proto::{Id, SessionId, Zxid};
+use paddock_state::{CONTACT_MAX_LEAST_MS, ClientInput, ConnId, Outbox};
 
-use crate::audit::AuditedWrite;
 use crate::connection::Connection;
-use crate::host::{Host, Served, WordAnswer};
+use crate::host::{FrontEvent, Host, Served};
 use crate::long_multis::LongMultis;
-use crate::long_request::{ListToCopy, LongRequest};
 use crate::output::{SharedEvent, clear};
 use crate::outstanding::FrontOutstanding;
-use crate::prefetch;
-use crate::protocol::{Action, BadInput, Context, Identified, SaslReply};
-use crate::request_path::path_of;
-use crate::watches::{self, WatchesToSet};
-use crate::{Condition, LimitHit, Settings};
+use crate::{Condition, Settings};
+use turn::Turn;
 
 /// A connection for which mail has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,8 +31,6 @@ pub struct Reached {
 
 /// Parcels of one delivery above which a connection is flushed once for all that it got, and not once for each.
 const REACHED_TURNS_MAX: usize = 256;
-/// Bytes of a request in front of its body.
-const HEADER_BYTES: usize = 8;
 
 /// Makes one of those that are about the same connection.
 fn merge(reached: &mut Vec<Reached>) {
@@ -155,7 +150,7 @@ impl<H: Host> Front<H> {
         let Some(mut connection) = self.conns.remove(&conn) else { return false };
         let served = self.take_input(&mut connection, bytes, now_ms, host);
         if served.replies > 0 {
-            host.on_served(&connection.stats, served, now_ms);
+            host.note(FrontEvent::Served { conn: &connection.stats, served, since_ms: now_ms });
         }
         self.conns.insert(conn, connection);
         served.replies > 0
@@ -340,370 +335,5 @@ impl<H: Host> Front<H> {
                 self.reached.push(Reached { conn: *conn, has_changed: true });
             }
         }
-    }
-}
-
-/// True if a frame is a multi.
-fn is_multi<H: Host>(connection: &Connection<H>, frame: &[u8]) -> bool {
-    let op = frame.get(connection.protocol.xid_bytes_ahead() + 4..).and_then(<[u8]>::first_chunk);
-    !connection.protocol.is_greeting() && op.is_some_and(|op| i32::from_be_bytes(*op) == OpCode::Multi.code())
-}
-
-/// A connection's turn: the frames that have come together, taken one by one. Their reads share one lock of the state, their
-/// writes one message to the engine.
-struct Turn<'a, H: Host + 'a> {
-    front: &'a mut Front<H>,
-    host: &'a H,
-    /// Begin of the turn by the monotonic clock.
-    since_ms: u64,
-    state: Option<H::StateGuard<'a>>,
-    /// Reads that were answered under locks of the state.
-    reads: usize,
-    /// Places of the znodes that the reads to come are about, as far as they were prefetched.
-    guesses: Guesses,
-    replies: u64,
-}
-
-impl<'a, H: Host> Turn<'a, H> {
-    fn new(front: &'a mut Front<H>, since_ms: u64, host: &'a H) -> Turn<'a, H> {
-        Turn { front, host, since_ms, state: None, reads: 0, guesses: Guesses::default(), replies: 0 }
-    }
-
-    /// Takes frames out of compressed blocks. Returns the number of bytes taken.
-    fn take_blocks(&mut self, connection: &mut Connection<H>, input: &[u8]) -> usize {
-        let mut taken = 0;
-        let mut unpacked = std::mem::take(&mut connection.unpacked);
-        loop {
-            let frames = self.take_frames(connection, &unpacked);
-            unpacked.drain(..frames);
-            if !connection.goes_on(self.host, &self.front.settings.limits) {
-                break;
-            }
-            match blocks::unpack(&input[taken..], &mut unpacked) {
-                Ok(Some(len)) => taken += len,
-                Ok(None) => break,
-                Err(error) => {
-                    self.hit(connection, LimitHit::BadInput, &error);
-                    connection.close();
-                    break;
-                }
-            }
-        }
-        if unpacked.is_empty() {
-            clear(&mut unpacked);
-        }
-        connection.unpacked = unpacked;
-        taken
-    }
-
-    /// Takes the whole frames at the front of the input, as far as the connection takes any. Returns the number of bytes taken.
-    fn take_frames(&mut self, connection: &mut Connection<H>, input: &[u8]) -> usize {
-        if connection.protocol.is_greeting()
-            && let Some((word, behind)) = input.split_first_chunk()
-            && let Some(answer) = self.host.answer_word(*word, behind)
-        {
-            match answer {
-                WordAnswer::Text(text) => connection.answer_word(&text),
-                WordAnswer::Later => connection.protocol.await_word(*word),
-            }
-            return input.len();
-        }
-        let mut taken = 0;
-        while connection.goes_on(self.host, &self.front.settings.limits) {
-            if self.set_watches(connection) || self.copy_list(connection) {
-                continue;
-            }
-            self.prefetch(connection, &input[taken..]);
-            match connection.protocol.split(&input[taken..], &self.front.settings) {
-                Ok(None) => break,
-                Ok(Some(request)) if self.has_to_wait(connection, request.frame) => break,
-                Ok(Some(request)) => {
-                    self.take(connection, request.frame, request.trace);
-                    taken += request.len;
-                }
-                Err(error) => {
-                    let is_large = matches!(error, BadInput::Length(_));
-                    let limit = if is_large { LimitHit::RequestBytes } else { LimitHit::BadInput };
-                    self.hit(connection, limit, &error);
-                    connection.close();
-                }
-            }
-        }
-        taken
-    }
-
-    /// True if a request is a long multi that has to wait for those of other connections.
-    fn has_to_wait(&mut self, connection: &mut Connection<H>, frame: &[u8]) -> bool {
-        let limits = &self.front.settings.limits;
-        if frame.len() <= limits.long_multi_bytes
-            || !is_multi(connection, frame)
-            || self.front.long_multis.may_add(frame.len(), limits)
-        {
-            return false;
-        }
-        self.hit(connection, LimitHit::LongMultis, &format_args!("{} bytes", frame.len()));
-        self.front.long_multis.wait(connection.client().conn);
-        connection.waits_for_long_multis = true;
-        true
-    }
-
-    /// Lets the state look for what is to be read next, once it is locked: to be called for all that has come.
-    fn prefetch(&mut self, connection: &Connection<H>, input: &[u8]) {
-        let Some(state) = self.state.as_ref().filter(|_| self.guesses.len() == 0) else { return };
-        if state.tree().is_worth_looking_ahead() {
-            let paths = prefetch::paths(input, connection.protocol.xid_bytes_ahead());
-            self.guesses = state.tree().look_ahead(&paths);
-        }
-    }
-
-    fn take(&mut self, connection: &mut Connection<H>, frame: &[u8], trace: &[u8]) {
-        let host = self.host;
-        let span = connection.begin_span(frame, trace, host);
-        let conn = connection.client().conn;
-        let op = connection.hear(frame, host, || self.front.heard.push(conn));
-        let action = if connection.protocol.is_greeting() {
-            let state = host.lock_state();
-            let (tree, is_looking, now_ms) = (Some(state.tree()), host.is_looking(), self.since_ms);
-            let context = Context { tree, is_looking, now_ms };
-            connection.protocol.on_frame(frame, &context, &self.front.settings)
-        } else {
-            connection.protocol.on_frame(frame, &Context::default(), &self.front.settings)
-        };
-        match action {
-            Action::Submit(input) => {
-                if matches!(input, ClientInput::Resume { .. }) {
-                    host.on_resumption();
-                }
-                let ahead = connection.protocol.xid_bytes_ahead() + HEADER_BYTES;
-                let path = path_of(op, frame.get(ahead..).unwrap_or_default());
-                self.submit(connection, (op, frame.len(), path), input, span);
-            }
-            Action::Read { xid, op, body } => {
-                if let (OpCode::Reconfig, Some(log)) = (op, &self.front.settings.audit) {
-                    connection.audit_refused_reconfig(&**log);
-                }
-                let watches_max = self.front.settings.limits.watches_per_turn;
-                match watches::portions(op, body, connection.client().dialect, watches_max) {
-                    Some(portions) => {
-                        connection
-                            .do_in_portions(LongRequest::Watches(WatchesToSet::new(xid, portions, span)));
-                    }
-                    None if self.is_long_list(connection, op, body) => {
-                        let list = LongList::new(xid, op, body);
-                        connection.do_in_portions(LongRequest::List(ListToCopy {
-                            list,
-                            span,
-                            bytes: frame.len(),
-                        }));
-                    }
-                    None => self.read(connection, frame.len(), (xid, op, body), span),
-                }
-            }
-            Action::Throttle { xid, op, body } => {
-                self.hit(connection, LimitHit::Memory, &op.short_name());
-                self.read(connection, frame.len(), (xid, op, body), span);
-            }
-            Action::TooLarge { xid, op, bytes } => {
-                let detail = format_args!("{}: {bytes} bytes", op.short_name());
-                self.hit(connection, LimitHit::CommandBytes, &detail);
-                // Without its body it cannot be decoded, which is what the state answers in its turn.
-                self.read(connection, frame.len(), (xid, op, &[]), span);
-            }
-            Action::Ping => self.answer(connection, (Xid::PING, OpCode::Ping, &[]), span),
-            Action::Identify { xid } => {
-                self.lock(connection).identify(connection.client());
-                connection.reply_to_auth(xid, None, span, host);
-                self.replies += 1;
-                self.follow_identity(connection);
-            }
-            Action::Sasl { xid, body } => self.take_token(connection, xid, body, span),
-            Action::Refuse(refusal) => {
-                connection.refuse(refusal, span, host, &self.front.settings.limits);
-            }
-        }
-    }
-
-    /// The client of a connection has hit a limit.
-    #[cold]
-    fn hit(&self, connection: &Connection<H>, limit: LimitHit, detail: &dyn std::fmt::Display) {
-        connection.hit(limit, self.since_ms, detail, &self.front.settings.limits);
-    }
-
-    /// Takes a request of so many bytes that changes nothing.
-    fn read(
-        &mut self,
-        connection: &mut Connection<H>,
-        bytes: usize,
-        (xid, op, body): (Xid, OpCode, &[u8]),
-        span: Option<H::Span>,
-    ) {
-        // A sync is answered behind all that the engine has under way, of other connections too, and what every read has to see
-        // the engine asks of the quorum.
-        let asks_quorum = op == OpCode::Sync || self.front.settings.linearizable_reads;
-        if asks_quorum || !connection.is_idle() {
-            let input = connection.queued_read(xid, op, body);
-            self.submit(connection, (op.code(), bytes, path_of(op.code(), body)), input, span);
-        } else {
-            self.answer(connection, (xid, op, body), span);
-        }
-    }
-
-    /// Sets a portion of the watches of a long setWatches, if there is one; the last portion is a request like others.
-    fn set_watches(&mut self, connection: &mut Connection<H>) -> bool {
-        let Some(portion) = connection.next_portion() else { return false };
-        match connection.take_whole_request() {
-            Some(request) => {
-                let bytes = portion.body.len();
-                self.read(connection, bytes, (request.xid, portion.op, &portion.body), request.span);
-            }
-            None => {
-                let state = self.lock(connection);
-                connection.set_watches(&portion, state);
-            }
-        }
-        true
-    }
-
-    /// True if a request is for a list so long that it is answered in portions.
-    fn is_long_list(&mut self, connection: &mut Connection<H>, op: OpCode, body: &[u8]) -> bool {
-        let is_list = matches!(op, OpCode::GetChildren | OpCode::GetChildren2 | OpCode::FilteredList);
-        // What every read has to see the engine asks of the quorum.
-        if !is_list || self.front.settings.linearizable_reads {
-            return false;
-        }
-        let is_long = self.lock(connection).is_long_list(connection.client(), op, body);
-        if !connection.is_idle() {
-            // Others may write while this turn hands more to the engine.
-            self.state = None;
-        }
-        is_long
-    }
-
-    /// Copies a portion of a long list, if there is one, and answers it with the last one.
-    fn copy_list(&mut self, connection: &mut Connection<H>) -> bool {
-        let Some(mut list) = connection.take_list() else { return false };
-        let (host, children) = (self.host, self.front.settings.limits.children_per_turn);
-        let state = self.lock(connection);
-        if connection.is_silenced() {
-            // The end came with the mail: the connection has no watches any more.
-            connection.do_in_portions(LongRequest::List(list));
-            return true;
-        }
-        match state.copy_long_list(connection.client(), &mut list.list, children) {
-            LongListStep::Portion => connection.do_in_portions(LongRequest::List(list)),
-            LongListStep::AtOnce => {
-                let ListToCopy { list, span, bytes } = list;
-                self.read(connection, bytes, (list.xid, list.op, list.body()), span);
-            }
-            LongListStep::Reply(reply) => {
-                self.reads += 1;
-                self.replies += 1;
-                connection.send_list(list.list.op, reply, list.span, host);
-            }
-        }
-        true
-    }
-
-    fn take_token(&mut self, connection: &mut Connection<H>, xid: Xid, body: &[u8], span: Option<H::Span>) {
-        let host = self.host;
-        let token = match connection.protocol.on_sasl(xid, body, &self.front.settings, host) {
-            Ok(SaslReply::Token(token)) => token,
-            Ok(SaslReply::Identify(token)) => {
-                self.lock(connection).identify(connection.client());
-                token
-            }
-            Err(refusal) => {
-                return connection.refuse(refusal, span, host, &self.front.settings.limits);
-            }
-        };
-        connection.reply_to_sasl((xid, None), token.as_deref(), span, host);
-        self.replies += 1;
-        self.follow_identity(connection);
-    }
-
-    /// Binds the session to an identity that its client has shown, or resumes it for who has come back.
-    fn follow_identity(&mut self, connection: &mut Connection<H>) {
-        let host = self.host;
-        self.lock(connection);
-        if connection.is_silenced() {
-            return;
-        }
-        let tree = self.state.as_ref().expect("it was just locked").tree();
-        match connection.protocol.on_identified(tree, &self.front.settings) {
-            None => {}
-            Some(Identified::Bind(input)) => self.front.inputs.push(input),
-            Some(Identified::Resume(input)) => {
-                self.submit(connection, (OpCode::CreateSession.code(), 0, &[]), input, None);
-            }
-            Some(Identified::Stranger) => {
-                let client = connection.protocol.address();
-                tracing::info!(%client, "connection closed: its client is not the one that the session is bound to");
-                host.on_auth_failed();
-                connection.close();
-            }
-        }
-    }
-
-    /// Hands a request of an operation and its bytes, about a path, to the engine, which will answer.
-    fn submit(
-        &mut self,
-        connection: &mut Connection<H>,
-        (op, frame_bytes, path): (i32, usize, &[u8]),
-        input: ClientInput,
-        span: Option<H::Span>,
-    ) {
-        let audited = match &input {
-            ClientInput::Write { op, command, .. } if self.front.settings.audit.is_some() => {
-                AuditedWrite::of(*op, command, connection.protocol.address().ip())
-            }
-            _ => None,
-        };
-        // What is held of a write has its client's identities, too.
-        let bytes = match &input {
-            ClientInput::Write { command, .. } => command.len(),
-            _ => frame_bytes,
-        };
-        let is_long = frame_bytes > self.front.settings.limits.long_multi_bytes
-            && matches!(input, ClientInput::Write { op: OpCode::Multi, .. });
-        if is_long {
-            self.front.long_multis.add(bytes);
-        }
-        let since_us = self.host.turn_began_us(self.since_ms);
-        connection.wait(since_us, (op, bytes, is_long), path, span, audited, self.host);
-        self.front.outstanding.add(1, &self.front.settings.limits.outstanding);
-        self.front.inputs.push(input);
-    }
-
-    fn answer(
-        &mut self,
-        connection: &mut Connection<H>,
-        request: (Xid, OpCode, &[u8]),
-        span: Option<H::Span>,
-    ) {
-        self.reads += 1;
-        let guess = if prefetch::is_read_of_one(request.1) { self.guesses.next() } else { None };
-        if self.reads.is_multiple_of(self.front.settings.limits.reads_per_lock) {
-            // A writer gets its turn.
-            self.state = None;
-        }
-        let host = self.host;
-        let state = self.lock(connection);
-        connection.answer(request, guess.unwrap_or(Guess::NONE), state, span, host);
-        self.replies += 1;
-    }
-
-    /// The state, locked for reading. Events of everything that it shows are in front of what is read from it: a client never
-    /// reads what it has not been told of.
-    fn lock(&mut self, connection: &mut Connection<H>) -> &State {
-        if self.state.is_none() {
-            self.state = Some(self.host.lock_state());
-            self.front.deliver_beside(Some(connection), self.host);
-        }
-        self.state.as_ref().expect("it was just locked")
-    }
-
-    fn end(self) -> Served {
-        let zxid = self.state.as_ref().map_or(Zxid(0), |state| state.tree().zxid());
-        Served { replies: self.replies, zxid }
     }
 }

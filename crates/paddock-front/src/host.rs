@@ -58,41 +58,39 @@ pub trait Host {
     /// Ends a traced request with its reply in ZooKeeper's dialect, events in front of it included, or without one.
     fn end_span(&self, _span: Self::Span, _reply: Option<&[u8]>) {}
 
-    /// A frame has come: a request with its xid, the code of its operation and its body, or a greeting.
-    fn on_received(&self, _conn: &Self::Stats, _request: Option<Received<'_>>) {}
-
-    /// A connection serves a session now.
-    fn on_session(&self, _conn: &Self::Stats, _session: SessionId, _timeout_ms: i32) {}
-
-    /// The number of requests of a connection that wait for the engine has changed.
-    fn on_waiting(&self, _conn: &Self::Stats, _requests: usize) {}
-
     /// Time at which the turn of a connection began, in microseconds of the monotonic clock, if the host knows more of it than these
     /// milliseconds. For statistics.
     fn turn_began_us(&self, since_ms: u64) -> u64 {
         since_ms * 1000
     }
 
+    /// Receives what the front's connections do, for statistics.
+    fn note(&self, _event: FrontEvent<'_, Self::Stats>) {}
+}
+
+/// Something that a front or one of its connections has done. `S` is a connection's statistics.
+#[derive(Debug)]
+pub enum FrontEvent<'a, S> {
+    /// A frame has come: a request, or a greeting.
+    Received { conn: &'a S, request: Option<Received<'a>> },
+    /// A connection serves a session now.
+    Session { conn: &'a S, session: SessionId, timeout_ms: i32 },
+    /// The number of requests of a connection that wait for the engine has changed.
+    Waiting { conn: &'a S, requests: usize },
     /// The engine has answered a request about a path, if there is one, that was handed to it at `since_us` of the monotonic clock.
-    fn on_answered(&self, _conn: &Self::Stats, _reply: Answered, _path: &[u8], _since_us: u64, _now: Now) {}
-
-    /// A request was answered from the state by `reply_bytes` bytes.
-    fn on_read(&self, _op: OpCode, _reply_bytes: usize) {}
-
+    Answered { conn: &'a S, reply: Answered, path: &'a [u8], since_us: u64, now: Now },
+    /// A request was answered from the state.
+    Read { op: OpCode, reply_bytes: usize },
     /// The turn of a connection, which began at `since_ms` of the monotonic clock, has answered requests.
-    fn on_served(&self, _conn: &Self::Stats, _served: Served, _since_ms: u64) {}
-
+    Served { conn: &'a S, served: Served, since_ms: u64 },
     /// A client greets to go on with its session.
-    fn on_resumption(&self) {}
-
-    /// A watch event of `bytes` bytes was sent.
-    fn on_event(&self, _conn: &Self::Stats, _bytes: usize) {}
-
+    Resumption,
+    /// A watch event was sent.
+    WatchFired { conn: &'a S, bytes: usize },
     /// A client could not prove the identity that it showed.
-    fn on_auth_failed(&self) {}
-
+    AuthFailed,
     /// A connection is closed because the member has had no contact to a quorum for too long.
-    fn on_lost_contact(&self, _silence_ms: u64, _session_timeout_ms: i32) {}
+    LostContact { silence_ms: u64, session_timeout_ms: i32 },
 }
 
 /// The answer to a four-letter word.

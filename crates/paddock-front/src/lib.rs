@@ -45,7 +45,7 @@ pub use condition::Condition;
 pub use connect_throttle::{ConnectRate, ConnectThrottle};
 pub use digest_algorithm::DigestAlgorithm;
 pub use front::{Front, Reached};
-pub use host::{Answered, Host, Received, Served, TracedRequest, WordAnswer};
+pub use host::{Answered, FrontEvent, Host, Received, Served, TracedRequest, WordAnswer};
 pub use limit_hit::{LimitHit, LimitHits};
 pub use memory_limit::MemoryLimit;
 pub use outstanding::OutstandingLimit;

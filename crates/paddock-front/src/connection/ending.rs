@@ -4,7 +4,7 @@ use paddock_proto::{ConnectResponse, ErrorCode};
 use paddock_state::contact_max_ms;
 
 use super::Connection;
-use crate::host::Host;
+use crate::host::{FrontEvent, Host};
 use crate::protocol::Refusal;
 use crate::{AuditLog, LimitHit, Limits};
 
@@ -28,16 +28,16 @@ impl<H: Host> Connection<H> {
             }
             Refusal::Reply(header) => self.reply(header, span, host),
             Refusal::AuthFailed { xid } => {
-                host.on_auth_failed();
+                host.note(FrontEvent::AuthFailed);
                 self.reply_to_auth(xid, Some(ErrorCode::AuthFailed), span, host);
             }
             Refusal::TooManyIdentities { xid, found } => {
                 self.hit(LimitHit::Identities, host.monotonic_ms(), &found, limits);
-                host.on_auth_failed();
+                host.note(FrontEvent::AuthFailed);
                 self.reply_to_auth(xid, Some(ErrorCode::AuthFailed), span, host);
             }
             Refusal::SaslFailed { xid, error } => {
-                host.on_auth_failed();
+                host.note(FrontEvent::AuthFailed);
                 self.reply_to_sasl((xid, Some(error)), None, span, host);
             }
             Refusal::Silently { why } => {
@@ -63,7 +63,7 @@ impl<H: Host> Connection<H> {
         let silence_ms = now_ms.saturating_sub(last_ms);
         let is_over = silence_ms > 0 && silence_ms > contact_max_ms(self.session_timeout_ms);
         if is_over && self.ending != Ending::Silenced {
-            host.on_lost_contact(silence_ms, self.session_timeout_ms);
+            host.note(FrontEvent::LostContact { silence_ms, session_timeout_ms: self.session_timeout_ms });
             self.abandon();
         }
         is_over

@@ -11,7 +11,7 @@ use super::Connection;
 use super::ending::{Ending, end_unanswered};
 use crate::Limits;
 use crate::clickhouse::Packet;
-use crate::host::Host;
+use crate::host::{FrontEvent, Host};
 use crate::watches::Portion;
 
 impl<H: Host> Connection<H> {
@@ -42,7 +42,7 @@ impl<H: Host> Connection<H> {
         );
         let reply_bytes = out.len() - before;
         self.queue.note_reply(reply_bytes);
-        host.on_read(op, reply_bytes);
+        host.note(FrontEvent::Read { op, reply_bytes });
     }
 
     /// Sends the reply to a long list, a whole frame.
@@ -61,7 +61,7 @@ impl<H: Host> Connection<H> {
         self.protocol.translate(Packet::Reply, out, before);
         let reply_bytes = out.len() - before;
         self.queue.note_reply(reply_bytes);
-        host.on_read(op, reply_bytes);
+        host.note(FrontEvent::Read { op, reply_bytes });
     }
 
     /// True if nothing more is sent over the connection.
@@ -90,7 +90,7 @@ impl<H: Host> Connection<H> {
     /// Sends a reply without a body, behind those to all earlier requests.
     pub(crate) fn reply(&mut self, header: ReplyHeader, span: Option<H::Span>, host: &H) {
         if header.error == Some(ErrorCode::AuthFailed) {
-            host.on_auth_failed();
+            host.note(FrontEvent::AuthFailed);
         }
         self.send_header(Packet::Reply, header, span, host);
     }

@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
-use paddock_front::{Answered, Host, Received, Served, TracedRequest, WordAnswer};
+use paddock_front::{Answered, FrontEvent, Host, Received, Served, TracedRequest, WordAnswer};
 use paddock_proto::jute::Reader;
 use paddock_proto::{OpCode, SessionId};
 use paddock_replica::{Replicated, Role};
@@ -160,6 +160,33 @@ impl Host for WorkerHost {
         self.shared.statistics.spans.as_ref().expect("who began a span wants spans").end(span, ending);
     }
 
+    #[inline]
+    fn note(&self, event: FrontEvent<'_, Arc<ConnStats>>) {
+        match event {
+            FrontEvent::Received { conn, request } => self.on_received(conn, request),
+            FrontEvent::Session { conn, session, timeout_ms } => conn.set_session(session, timeout_ms),
+            FrontEvent::Waiting { conn, requests } => conn.waiting.store(requests as u32, Relaxed),
+            FrontEvent::Answered { conn, reply, path, since_us, now } => {
+                self.on_answered(conn, reply, path, since_us, now);
+            }
+            FrontEvent::Read { op, reply_bytes } => self.on_read(op, reply_bytes),
+            FrontEvent::Served { conn, served, since_ms } => self.on_served(conn, served, since_ms),
+            FrontEvent::Resumption => {
+                self.shared.statistics.server_metrics.resumptions.fetch_add(1, Relaxed);
+            }
+            FrontEvent::WatchFired { conn, bytes } => self.on_watch_fired(conn, bytes),
+            FrontEvent::AuthFailed => {
+                self.shared.statistics.clients.auth_failed.fetch_add(1, Relaxed);
+            }
+            FrontEvent::LostContact { silence_ms, session_timeout_ms } => {
+                self.shared.statistics.server_metrics.out_of_contact.fetch_add(1, Relaxed);
+                self.shared.engine.note_lost_contact(silence_ms, session_timeout_ms);
+            }
+        }
+    }
+}
+
+impl WorkerHost {
     fn on_received(&self, conn: &Arc<ConnStats>, request: Option<Received<'_>>) {
         conn.received();
         self.traffic().received();
@@ -170,18 +197,6 @@ impl Host for WorkerHost {
         } else {
             self.shared.statistics.server_metrics.greetings.fetch_add(1, Relaxed);
         }
-    }
-
-    fn on_resumption(&self) {
-        self.shared.statistics.server_metrics.resumptions.fetch_add(1, Relaxed);
-    }
-
-    fn on_session(&self, conn: &Arc<ConnStats>, session: SessionId, timeout_ms: i32) {
-        conn.set_session(session, timeout_ms);
-    }
-
-    fn on_waiting(&self, conn: &Arc<ConnStats>, requests: usize) {
-        conn.waiting.store(requests as u32, Relaxed);
     }
 
     fn on_answered(&self, conn: &Arc<ConnStats>, reply: Answered, path: &[u8], since_us: u64, now: Now) {
@@ -217,18 +232,9 @@ impl Host for WorkerHost {
         self.times().turned(&self.turn, latency_us);
     }
 
-    fn on_event(&self, conn: &Arc<ConnStats>, bytes: usize) {
+    fn on_watch_fired(&self, conn: &Arc<ConnStats>, bytes: usize) {
         self.times().told_event(bytes.saturating_sub(FRAME_LENGTH_BYTES));
         conn.told_event();
         self.traffic().told_event();
-    }
-
-    fn on_auth_failed(&self) {
-        self.shared.statistics.clients.auth_failed.fetch_add(1, Relaxed);
-    }
-
-    fn on_lost_contact(&self, silence_ms: u64, session_timeout_ms: i32) {
-        self.shared.statistics.server_metrics.out_of_contact.fetch_add(1, Relaxed);
-        self.shared.engine.note_lost_contact(silence_ms, session_timeout_ms);
     }
 }
