@@ -46,6 +46,7 @@ pub mod relay;
 pub mod server;
 pub mod teller;
 pub mod torture;
+pub mod unread_pipe;
 pub mod zookeeper_metrics;
 
 /// Number of rounds: the environment's, or this default.

@@ -7,6 +7,7 @@ use paddock_client::{Client, ClientOptions, CreateMode, Error, ErrorCode, Pendin
 use paddock_tests::damage::member::{self, MemberProcess};
 use paddock_tests::damage::tree::{check_same, read_tree};
 use paddock_tests::filesystem::Filesystem;
+use rustix::process::{Resource, Rlimit, prlimit};
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 
@@ -52,6 +53,46 @@ async fn writes_are_refused_until_there_is_room_and_reads_go_on() {
     drop(member);
     let member = member::start(&data_dir, &SETTINGS).serves("after a crash");
     check_same(&read_tree(&connect(&member).await).await, &tree, "after a crash");
+}
+
+/// More than the log's first two files, and less than its third.
+const LARGEST_FILE_BYTES: u64 = 12 << 20;
+static LARGE_VALUE: [u8; 1_000_000] = [b'v'; 1_000_000];
+
+#[tokio::test]
+async fn a_limit_for_the_size_of_files_is_as_a_full_disk() {
+    let directory = tempfile::tempdir().expect("make a directory");
+    let data_dir = directory.path().join("data");
+    let member = member::start(&data_dir, &[]).serves("a disk with room");
+    let limit = |bytes| {
+        let limit = Rlimit { current: Some(bytes), maximum: None };
+        prlimit(Some(member.process_id()), Resource::Fsize, limit).expect("limit the size of its files");
+    };
+    limit(LARGEST_FILE_BYTES);
+    let (client, reader) = (member.connect().await, member.connect().await);
+    let create = |number| client.create(&path(number), &LARGE_VALUE, CreateMode::Persistent);
+    let mut acknowledged = 0;
+    while timeout(PATIENCE, create(acknowledged)).await.expect("every write gets some answer").is_ok() {
+        acknowledged += 1;
+    }
+    assert!(acknowledged > 0, "nothing was written");
+    assert!(member.log().contains("disk full: refusing writes"), "{}", member.log());
+    let refused = reader.set_data("/", b"x", None).await.expect_err("there is no room");
+    assert_eq!(refused.code(), Some(ErrorCode::NotReadOnly));
+    reader.get_data(&path(acknowledged - 1)).await.expect("a read does not wait for room");
+
+    limit(1 << 30);
+    let deadline = Instant::now() + PATIENCE;
+    while client.create("/after", b"", CreateMode::Persistent).await.is_err() {
+        assert!(Instant::now() < deadline, "there is room, and writes are still refused: {}", member.log());
+    }
+    drop(member);
+    let member = member::start(&data_dir, &[]).serves("after a crash");
+    let tree = read_tree(&member.connect().await).await;
+    assert!(
+        (0..acknowledged).all(|number| tree.contains_key(&path(number))),
+        "{acknowledged} were acknowledged"
+    );
 }
 
 #[tokio::test]

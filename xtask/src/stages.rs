@@ -196,7 +196,7 @@ const STAGES: [TestStage; 23] = [
     },
     TestStage {
         name: "monitoring",
-        about: "the dashboard and the alert rules, in a Prometheus that scrapes an ensemble",
+        about: "the dashboard and the alert rules, in a Prometheus that scrapes an ensemble; a member of which everything runs out",
         needs_server: true,
         is_long: false,
         company: Company::Alone,

@@ -92,9 +92,11 @@ pub trait DiskFile: Debug + Send {
     }
 }
 
-/// True if an error says that there is no room, which passes when someone makes room.
+/// True if an error says that there is no room, which passes when someone makes room: on the disk, in a quota, or in the process's limit for
+/// the size of a file.
 pub fn is_full(error: &io::Error) -> bool {
-    matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
+    use io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
+    matches!(error.kind(), StorageFull | QuotaExceeded | FileTooLarge)
 }
 
 /// True if a call of [`Disk`] has done nothing because the system had no descriptor or no memory for it, which passes when

@@ -16,7 +16,7 @@ use tokio::task::{JoinError, spawn_blocking};
 use crate::config::{self, ConfigError, EtcdDraft, Loaded, Overrides};
 use crate::etcd_access::EtcdAccessArgs;
 use crate::logs::{self, Format, LogFilter};
-use crate::signals::EndSignals;
+use crate::signals::{self, EndSignals};
 use origin::{Origin, Watch};
 
 /// Name of the part that logs, for what concerns the process as a whole.
@@ -310,6 +310,7 @@ async fn serve_on(
     mut reloading: Reloading,
     mut running: Option<Server>,
 ) -> Result<(), Failure> {
+    signals::outlive_file_size_limit().map_err(Failure::Wait)?;
     let mut signals = EndSignals::listen().map_err(Failure::Wait)?;
     let mut hangup = signal(SignalKind::hangup()).map_err(Failure::Wait)?;
     loop {

@@ -1,7 +1,8 @@
-//! Signals that end a command.
+//! Signals that end a command, and one that must not.
 
 use std::io;
 
+use rustix::process::Signal as Number;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 /// SIGTERM and SIGINT.
@@ -26,4 +27,11 @@ impl EndSignals {
             _ = self.interrupt.recv() => "SIGINT",
         }
     }
+}
+
+/// From now on a file that reaches the process's limit for its size (`ulimit -f`) is an error of its write. Without a handler the signal that goes
+/// with it ends the process.
+pub(crate) fn outlive_file_size_limit() -> io::Result<()> {
+    // The handler stays when the receiver is gone.
+    signal(SignalKind::from_raw(Number::XFSZ.as_raw())).map(drop)
 }

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use std::{env, thread};
 
 use paddock_client::{Client, ClientOptions};
+use rustix::process::Pid;
 
 /// Directories of tests are small: whatever it does, it does it soon.
 const DECIDED_WITHIN: Duration = Duration::from_secs(10);
@@ -99,6 +100,10 @@ impl StartRefusal {
 impl MemberProcess {
     pub fn address(&self) -> SocketAddr {
         self.address
+    }
+
+    pub fn process_id(&self) -> Pid {
+        Pid::from_child(&self.process)
     }
 
     pub fn log(&self) -> String {

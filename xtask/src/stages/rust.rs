@@ -99,8 +99,8 @@ const FAULTS: [(&[&str], u32); 2] = [
 /// The test programs of the stage `browser`.
 const BROWSER: [&str; 2] = ["report_page", "member_page"];
 
-/// The test program of the stage `monitoring`.
-const MONITORING: &str = "monitoring";
+/// The test programs of the stage `monitoring`.
+const MONITORING: [&str; 2] = ["monitoring", "exhaustion"];
 
 /// The test program of the stage `attacks`.
 const ATTACKS: &str = "attacks";
@@ -123,7 +123,8 @@ pub(super) fn process(layout: &Layout) -> Result<StageOutcome, Error> {
         BROWSER.contains(&name)
             || ORACLE.contains(&name)
             || MOVING.contains(&name)
-            || [MONITORING, ATTACKS, MEMCHECK, NAMESPACES].contains(&name)
+            || MONITORING.contains(&name)
+            || [ATTACKS, MEMCHECK, NAMESPACES].contains(&name)
             || etcd::WITH_SERVERS.contains(&name)
             || FAULTS.iter().any(|(names, _)| names.contains(&name))
     };
@@ -248,7 +249,7 @@ pub(super) fn monitoring(layout: &Layout) -> Result<StageOutcome, Error> {
         ("PROMETHEUS_BIN", install::prometheus(layout)?.into()),
         (ports::VARIABLE, ports::of_stage(stage).into()),
     ]);
-    let programs = with_servers(layout, stage, &[MONITORING])?;
+    let programs = with_servers(layout, stage, &MONITORING)?;
     // All at once: they wait for Prometheus.
     let success = programs::run(layout, stage, &programs, &["--nocapture", "--test-threads=4"], &variables)?;
     Ok(StageOutcome { counts: count(layout, stage)?, success })
