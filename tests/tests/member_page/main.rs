@@ -221,6 +221,18 @@ async fn an_ensemble_is_seen_at_a_glance() {
     tab.wait_until("[...document.querySelectorAll('.tag.bad')].filter(tag => tag.innerText.startsWith('down for')).length === 2");
     assert_eq!(tab.value("document.querySelector('.tag.lead') === null"), true, "nobody leads");
     keep(&mut tab, "no-quorum", 1000);
+
+    // A member that has lost its data says that it learns, and not that there is no quorum.
+    let data = ensemble.member(lost).data_directory();
+    std::fs::remove_dir_all(&data).expect("remove the data");
+    ensemble.member(lost).spawn();
+    while std::net::TcpStream::connect(("127.0.0.1", ports[lost])).is_err() {
+        tokio::task::yield_now().await;
+    }
+    tab.go(&origin(ports[lost]));
+    tab.wait_for_text("This member is learning");
+    tab.wait_for_text("the member has not caught up with the ensemble");
+    keep(&mut tab, "learning", 1000);
 }
 
 #[tokio::test]

@@ -20,33 +20,46 @@ pub(super) fn ready(admin: &Admin, _: Request) -> Response {
     let mut details = json!({ "role": role_name(role), "hasLeader": has_leader });
     let (word, status) = match obstacle(shared, role) {
         None => ("ok", StatusCode::OK),
-        Some(reason) => {
-            details["reason"] = Value::from(reason);
+        Some(obstacle) => {
+            details["reason"] = Value::from(obstacle.text);
             ("fail", StatusCode::SERVICE_UNAVAILABLE)
         }
     };
     Response::json(&json!({ "details": details, "status": word })).with_status(status)
 }
 
-/// Reason for which the member is not ready; `None` if it is. A copy that only serves reads, which is what it was started for, is.
-fn obstacle(shared: &Shared, role: Role) -> Option<&'static str> {
+/// Something that keeps a member from serving everything.
+pub(super) struct Obstacle {
+    /// One word for it, for the page.
+    pub(super) kind: &'static str,
+    pub(super) text: &'static str,
+}
+
+/// The obstacle of a member that is not ready; `None` if it is. A copy that only serves reads, which is what it was started for, is.
+pub(super) fn obstacle(shared: &Shared, role: Role) -> Option<Obstacle> {
+    let obstacle = |kind, text| Some(Obstacle { kind, text });
     if shared.life.is_draining() {
-        return Some("the member is about to stop");
+        return obstacle("stopping", "the member is about to stop");
     }
     let standing = shared.engine.standing();
     match standing.read_only {
-        Some(ReadOnlyReason::NoQuorum) => Some("no quorum: other members do not answer"),
-        Some(ReadOnlyReason::DiskFull) => Some("the disk is full: only reads are served"),
-        Some(ReadOnlyReason::Learning) => Some("learning: the member has not caught up with the ensemble"),
-        Some(ReadOnlyReason::Removed) => Some("the member was removed from the ensemble"),
-        Some(ReadOnlyReason::InDoubt) => {
-            Some("the state differs from other members', and no majority says which is right")
+        Some(ReadOnlyReason::NoQuorum) => obstacle("no_quorum", "no quorum: other members do not answer"),
+        Some(ReadOnlyReason::DiskFull) => obstacle("disk_full", "the disk is full: only reads are served"),
+        Some(ReadOnlyReason::Learning) => {
+            obstacle("learning", "learning: the member has not caught up with the ensemble")
         }
-        Some(ReadOnlyReason::Disputed) => Some(
+        Some(ReadOnlyReason::Removed) => obstacle("removed", "the member was removed from the ensemble"),
+        Some(ReadOnlyReason::InDoubt) => {
+            obstacle("in_doubt", "the state differs from other members', and no majority says which is right")
+        }
+        Some(ReadOnlyReason::Disputed) => obstacle(
+            "disputed",
             "a member that the configuration names leads another ensemble, and this one has no majority of those named",
         ),
-        None if standing.awaits_admission => Some("learning: the others have not admitted the member yet"),
-        None if role == Role::Looking => Some("no leader is known"),
+        None if standing.awaits_admission => {
+            obstacle("learning", "learning: the others have not admitted the member yet")
+        }
+        None if role == Role::Looking => obstacle("no_leader", "no leader is known"),
         None => None,
     }
 }

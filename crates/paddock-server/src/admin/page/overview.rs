@@ -5,6 +5,7 @@ use paddock_proto::{EnsembleMember, MemberRole};
 use serde_json::{Map, Value, json};
 
 use super::hexadecimal;
+use crate::admin::health::{Obstacle, obstacle};
 use crate::admin::parts::Admin;
 use crate::engine::member_profile::MemberProfile;
 use crate::http::{Request, Response};
@@ -16,7 +17,7 @@ use crate::statistics::version::version_and_date;
 
 pub(crate) fn overview(admin: &Admin, _: Request) -> Response {
     let shared = &*admin.shared;
-    let status = Status::of(shared);
+    let (status, role) = (Status::of(shared), shared.engine.role());
     let now = shared.clock.now();
     let (members, change) = members(shared, &status);
     let (request_us, stage_us) = RequestTimes::BOUNDS_US;
@@ -25,7 +26,8 @@ pub(crate) fn overview(admin: &Admin, _: Request) -> Response {
     };
     Response::json(&json!({
         "member": shared.config.member,
-        "role": role_name(shared.engine.role()),
+        "role": role_name(role),
+        "obstacle": obstacle(shared, role).map(|Obstacle { kind, text }| json!({ "kind": kind, "text": text })),
         "version": version_and_date(),
         "uptime_ms": status.uptime_ms,
         "time_ms": now.wall_ms,
