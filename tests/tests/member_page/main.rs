@@ -224,9 +224,17 @@ async fn an_ensemble_is_seen_at_a_glance() {
 
     // A member that has lost its data says that it learns, and not that there is no quorum.
     let data = ensemble.member(lost).data_directory();
-    std::fs::remove_dir_all(&data).expect("remove the data");
+    for entry in std::fs::read_dir(&data).expect("list the data").map(|entry| entry.expect("an entry").path())
+    {
+        if entry.is_dir() {
+            std::fs::remove_dir_all(&entry).expect("remove the log and the snapshots");
+        } else if !entry.ends_with("myid") {
+            std::fs::remove_file(&entry).expect("remove the rest");
+        }
+    }
     ensemble.member(lost).spawn();
     while std::net::TcpStream::connect(("127.0.0.1", ports[lost])).is_err() {
+        assert!(ensemble.member(lost).ended_by_itself().is_none(), "{}", ensemble.member(lost).log());
         tokio::task::yield_now().await;
     }
     tab.go(&origin(ports[lost]));
