@@ -6,6 +6,9 @@ use paddock_state::Now;
 /// Source of time.
 pub trait Clock {
     fn now(&self) -> Now;
+
+    /// Takes note of long work that goes on: its name, and how much of it is done, in a unit.
+    fn note_progress(&self, _work: &'static str, _done: u64, _unit: &'static str) {}
 }
 
 /// The state of a member, which others than the member itself may read.

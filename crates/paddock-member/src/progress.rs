@@ -22,6 +22,7 @@ impl Report {
     /// `what` is being done, in steps; `unit` is what is counted.
     pub(crate) fn start(what: &'static str, unit: &'static str, clock: &impl Clock) -> Report {
         let now_ms = clock.now().monotonic_ms;
+        clock.note_progress(what, 0, unit);
         Report { what, unit, started_ms: now_ms, told_ms: now_ms, done: 0, unlooked: 0 }
     }
 
@@ -32,6 +33,7 @@ impl Report {
             return;
         }
         self.unlooked = 0;
+        clock.note_progress(self.what, self.done, self.unit);
         let now_ms = clock.now().monotonic_ms;
         if now_ms - self.told_ms >= Report::INTERVAL_MS {
             self.told_ms = now_ms;
@@ -50,5 +52,35 @@ impl Report {
 
     pub(crate) fn per_second(&self, clock: &impl Clock) -> u64 {
         (self.done as f64 / self.seconds(clock).max(0.001)) as u64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::RefCell;
+
+    use paddock_state::Now;
+
+    use super::*;
+
+    #[derive(Default)]
+    struct Noted(RefCell<Vec<String>>);
+
+    impl Clock for Noted {
+        fn now(&self) -> Now {
+            Now::default()
+        }
+
+        fn note_progress(&self, work: &'static str, done: u64, unit: &'static str) {
+            self.0.borrow_mut().push(format!("{work}: {done} {unit}"));
+        }
+    }
+
+    #[test]
+    fn progress_is_noted_at_the_start_and_now_and_then() {
+        let clock = Noted::default();
+        let mut report = Report::start("reading log", "entries", &clock);
+        (0..5000).for_each(|_| report.advance(1, &clock));
+        assert_eq!(*clock.0.borrow(), ["reading log: 0 entries", "reading log: 4096 entries"]);
     }
 }

@@ -20,6 +20,7 @@ mod requester;
 mod settings;
 mod shed;
 mod snapshot;
+mod starting;
 mod storage;
 #[cfg(test)]
 mod tests;
@@ -30,6 +31,7 @@ use std::time::Duration;
 
 pub(crate) use parts::Admin;
 pub(crate) use settings::{HttpAddresses, keys, ports};
+pub(crate) use starting::{STARTING_ROUTES, Starting};
 
 use hyper::StatusCode;
 use hyper::header::{ACCEPT, HeaderMap};
@@ -98,7 +100,7 @@ impl Context for Admin {
     }
 
     fn admit_host(&self, headers: &HeaderMap) -> Result<(), Response> {
-        hosts::admit(&self.shared, headers)
+        hosts::admit(&self.shared.settings(), headers)
     }
 
     fn admit(&self, proof: RequiredProof, request: &Request) -> Result<(), Response> {

@@ -1,6 +1,7 @@
 //! A running member: its threads, and its end.
 
 mod opening;
+mod start_clock;
 #[cfg(test)]
 mod tests;
 
@@ -24,13 +25,14 @@ use crate::engine::{self, Housekeeping};
 use crate::engines::EngineHandle;
 use crate::error::ServerError;
 use crate::etcd::{self, EtcdEngine};
-use crate::http::{HttpPort, HttpServer};
+use crate::http::HttpServer;
 use crate::memory_watch::MemoryWatch;
 use crate::shared::Shared;
 use crate::threads::spawn;
 use crate::timed_disk::TimedDisk;
 use crate::{Config, ConfigChanges, Mirror, MirrorMode, mirror, permissions};
 use opening::{Opening, Running};
+use start_clock::StartClock;
 
 /// Time that a leader which is about to stop waits for another member to lead in its place.
 const HAND_OVER: Duration = Duration::from_secs(1);
@@ -45,7 +47,7 @@ pub struct Server {
     clients: ClientThreads,
     /// `None` for a front end on etcd, which has no log.
     housekeeping: Option<Housekeeping>,
-    http: Option<HttpServer>,
+    http: Option<HttpServer<Admin>>,
     http_addresses: HttpAddresses,
     memory: MemoryWatch,
     /// Settings as they were asked for, with those that have changed since.
@@ -68,7 +70,8 @@ impl Server {
         let Opening { config, clock, metrics, .. } = &opening;
         let disk: Arc<dyn Disk> = Arc::new(TimedDisk::new(config.log_dir(), metrics.syncs.clone()));
         let begun = Instant::now();
-        let (member, state) = Member::recover(disk, config.of_member(), clock)?;
+        let start_clock = StartClock { clock, progress: &metrics.start_progress };
+        let (member, state) = Member::recover(disk, config.of_member(), &start_clock)?;
         metrics.start.lock().recovery_ms = begun.elapsed().as_millis() as u64;
         permissions::warn_of_open_directories(config);
         let (shared, ports) = opening.share(state)?;
@@ -293,17 +296,14 @@ fn audit_start(shared: &Shared, is_success: bool) {
     }
 }
 
-/// Starts the HTTP server, if it has a port.
-fn http_of(
-    ports: Vec<HttpPort>,
+/// Lets the HTTP server answer from the state.
+fn open_http(
+    server: &HttpServer<Admin>,
     addresses: HttpAddresses,
     shared: &Arc<Shared>,
     engine: &EngineHandle,
-) -> Option<HttpServer> {
-    if ports.is_empty() {
-        return None;
-    }
-    let server = HttpServer::start(ports, admin::ROUTES, Admin::new(shared, engine));
+) {
+    server.open(admin::ROUTES, Admin::new(shared, engine));
     let HttpAddresses { metrics, admin } = addresses;
     if let Some(address) = metrics {
         let address = shared.config.late_names.shown(address);
@@ -316,7 +316,6 @@ fn http_of(
         let (page, commands) = (format!("{scheme}://{shown}/"), &settings.command_url);
         tracing::info!(%page, %commands, "serving the page and the HTTP interface for administrators");
     }
-    Some(server)
 }
 
 /// Refuses to run the data of a member of an ensemble as if there were no others, and says where the configuration is not

@@ -140,9 +140,11 @@ mod tests {
         }
         fs::remove_file(&file).unwrap();
         assert!(source.read().unwrap_err().to_string().starts_with("read the identity in "));
-        // The variable is there in every test of cargo, and is no identity.
-        let variable = parse_identity("env:CARGO_PKG_NAME").unwrap();
-        assert!(variable.read().unwrap_err().to_string().contains("the variable CARGO_PKG_NAME: expected"));
+        // The variable is there in every test, whoever runs it, and is no identity.
+        let variable = parse_identity("env:CARGO_MANIFEST_DIR").unwrap();
+        assert!(
+            variable.read().unwrap_err().to_string().contains("the variable CARGO_MANIFEST_DIR: expected")
+        );
         let missing = parse_identity("env:PADDOCK_NO_SUCH_VARIABLE").unwrap();
         assert!(missing.read().unwrap_err().to_string().contains("PADDOCK_NO_SUCH_VARIABLE"));
         assert_eq!(parse_identity("@-"), Ok(IdentitySource::StandardInput));

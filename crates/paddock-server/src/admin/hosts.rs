@@ -11,14 +11,13 @@ use hyper::header::{HOST, HeaderMap};
 
 use crate::Config;
 use crate::http::Response;
-use crate::shared::Shared;
 
 /// Lets a request pass if it asks for the member by an address or a name of its own, or by no name.
-pub(super) fn admit(shared: &Shared, headers: &HeaderMap) -> Result<(), Response> {
+pub(super) fn admit(config: &Config, headers: &HeaderMap) -> Result<(), Response> {
     for host in headers.get_all(HOST) {
         let host = String::from_utf8_lossy(host.as_bytes()).to_ascii_lowercase();
         let name = without_port(&host);
-        if !is_address(name) && !is_own(name, &shared.settings()) {
+        if !is_address(name) && !is_own(name, config) {
             let text = format!(
                 "This member is not called {name:?}. Ask for it by its address, or add the name to its setting admin.hosts.\n"
             );

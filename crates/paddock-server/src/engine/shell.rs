@@ -11,6 +11,7 @@ use super::links::Addresses;
 use super::snapshot_thread::SnapshotThread;
 use crate::host::EngineHost;
 use crate::peers::Links;
+use crate::statistics::server_metrics::StartStep;
 
 #[derive(Debug)]
 pub(crate) struct MemberShell {
@@ -45,6 +46,11 @@ impl MemberShell {
 impl Clock for MemberShell {
     fn now(&self) -> Now {
         self.host.now()
+    }
+
+    fn note_progress(&self, work: &'static str, done: u64, unit: &'static str) {
+        let metrics = &self.host.shared().statistics.server_metrics;
+        metrics.start_progress.note(StartStep { work, done, unit });
     }
 }
 

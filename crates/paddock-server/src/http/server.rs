@@ -1,11 +1,13 @@
 //! The thread of the HTTP server, and its ports.
 
 use std::error::Error;
+use std::fmt;
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::runtime::Builder;
 use tokio::sync::oneshot;
@@ -39,23 +41,47 @@ pub(crate) struct HttpPort {
     pub(crate) tls: Option<HttpTls>,
 }
 
-/// The thread that serves all HTTP ports of a member.
-#[derive(Debug)]
-pub(crate) struct HttpServer {
+/// The thread that serves all HTTP ports of a member, for routes that answer from a `C`.
+pub(crate) struct HttpServer<C: 'static> {
     thread: JoinHandle<Result<(), BindError>>,
     stop: oneshot::Sender<()>,
+    serving: Serving<C>,
 }
 
-impl HttpServer {
-    pub(crate) fn start<C: Context>(
+/// The site of a server, once it is open.
+type Serving<C> = Arc<OnceLock<Arc<Site<C>>>>;
+
+impl<C> fmt::Debug for HttpServer<C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HttpServer").finish_non_exhaustive()
+    }
+}
+
+/// Sites of a server before it is open, and after.
+struct Sites<S: 'static, C: 'static> {
+    starting: Arc<Site<S>>,
+    serving: Serving<C>,
+}
+
+impl<C: Context> HttpServer<C> {
+    /// Starts a server that answers by these routes until it is opened. Their answers have to end the connection: it would go on with them.
+    pub(crate) fn start<S: Context>(
         ports: Vec<HttpPort>,
-        routes: &'static [Route<C>],
-        context: C,
-    ) -> HttpServer {
+        routes: &'static [Route<S>],
+        context: S,
+    ) -> HttpServer<C> {
         let (stop, stopped) = oneshot::channel();
-        let site = Arc::new(Site { routes, context });
-        let thread = spawn("http", move || run(ports, &site, stopped));
-        HttpServer { thread, stop }
+        let serving = Serving::default();
+        let starting = Arc::new(Site { routes, context });
+        let sites = Arc::new(Sites { starting, serving: serving.clone() });
+        let thread = spawn("http", move || run(ports, &sites, stopped));
+        HttpServer { thread, stop, serving }
+    }
+
+    /// From now on connections are served by these routes.
+    pub(crate) fn open(&self, routes: &'static [Route<C>], context: C) {
+        let is_first = self.serving.set(Arc::new(Site { routes, context })).is_ok();
+        assert!(is_first, "a server is opened once");
     }
 
     pub(crate) fn is_finished(&self) -> bool {
@@ -69,9 +95,9 @@ impl HttpServer {
     }
 }
 
-fn run<C: Context>(
+fn run<S: Context, C: Context>(
     ports: Vec<HttpPort>,
-    site: &Arc<Site<C>>,
+    sites: &Arc<Sites<S, C>>,
     stopped: oneshot::Receiver<()>,
 ) -> Result<(), BindError> {
     let mut builder = Builder::new_current_thread();
@@ -79,7 +105,7 @@ fn run<C: Context>(
     let ended = runtime.block_on(async {
         let mut accepting = JoinSet::new();
         for port in ports {
-            accepting.spawn(accept(port, site.clone()));
+            accepting.spawn(accept(port, sites.clone()));
         }
         tokio::select! {
             biased;
@@ -91,8 +117,22 @@ fn run<C: Context>(
     ended
 }
 
+impl<S: Context, C: Context> Sites<S, C> {
+    async fn serve(
+        &self,
+        stream: impl AsyncRead + AsyncWrite + Unpin,
+        caller: Caller,
+        activity: &Arc<Activity>,
+    ) -> hyper::Result<()> {
+        match self.serving.get() {
+            Some(site) => serve(stream, caller, site, activity).await,
+            None => serve(stream, caller, &self.starting, activity).await,
+        }
+    }
+}
+
 /// Returns only if there is nothing to accept from.
-async fn accept<C: Context>(port: HttpPort, site: Arc<Site<C>>) -> Result<(), BindError> {
+async fn accept<S: Context, C: Context>(port: HttpPort, sites: Arc<Sites<S, C>>) -> Result<(), BindError> {
     let HttpPort { listener, surface, tls } = port;
     let listener = listener.listener().await?;
     let places = Places::new(CONNECTIONS_MAX);
@@ -109,14 +149,14 @@ async fn accept<C: Context>(port: HttpPort, site: Arc<Site<C>>) -> Result<(), Bi
             }
             Ok((socket, peer)) => {
                 let place = places.take(peer.ip().to_canonical()).await;
-                let (site, tls) = (site.clone(), tls.clone());
+                let (sites, tls) = (sites.clone(), tls.clone());
                 let caller = Caller { peer, surface, is_refused: false, certified: Vec::new() };
                 tokio::spawn(async move {
                     let activity = place.activity();
                     tokio::select! {
                         biased;
                         () = activity.gives_way() => {}
-                        () = converse(socket, tls, caller, &site, &activity) => {}
+                        () = converse(socket, tls, caller, &sites, &activity) => {}
                     }
                     drop(place);
                 });
@@ -131,34 +171,34 @@ async fn accept<C: Context>(port: HttpPort, site: Arc<Site<C>>) -> Result<(), Bi
     }
 }
 
-async fn converse<C: Context>(
+async fn converse<S: Context, C: Context>(
     socket: TcpStream,
     tls: Option<HttpTls>,
     caller: Caller,
-    site: &Arc<Site<C>>,
+    sites: &Sites<S, C>,
     activity: &Arc<Activity>,
 ) {
     let peer: SocketAddr = caller.peer;
-    if let Err(error) = begin(socket, tls, caller, site, activity).await {
+    if let Err(error) = begin(socket, tls, caller, sites, activity).await {
         tracing::debug!(%peer, error, "connection to an HTTP port ended");
     }
 }
 
 /// Serves a connection in what its peer speaks.
-async fn begin<C: Context>(
+async fn begin<S: Context, C: Context>(
     socket: TcpStream,
     tls: Option<HttpTls>,
     caller: Caller,
-    site: &Arc<Site<C>>,
+    sites: &Sites<S, C>,
     activity: &Arc<Activity>,
 ) -> Result<(), Box<dyn Error + Send + Sync>> {
-    let Some(tls) = tls else { return Ok(serve(socket, caller, site, activity).await?) };
+    let Some(tls) = tls else { return Ok(sites.serve(socket, caller, activity).await?) };
     let served = match tls.open(socket).await? {
         Opened::Plaintext(socket) => {
-            serve(socket, Caller { is_refused: tls.is_required, ..caller }, site, activity).await
+            sites.serve(socket, Caller { is_refused: tls.is_required, ..caller }, activity).await
         }
         Opened::Tls { stream, ids } => {
-            serve(stream, Caller { certified: ids, ..caller }, site, activity).await
+            sites.serve(stream, Caller { certified: ids, ..caller }, activity).await
         }
     };
     Ok(served?)

@@ -9,7 +9,7 @@ use paddock_tls::ClientPort;
 use parking_lot::Mutex;
 
 use super::Server;
-use crate::admin::{self, HttpAddresses};
+use crate::admin::{self, Admin, HttpAddresses, STARTING_ROUTES, Starting};
 use crate::binding::LatePort;
 use crate::clients::{self, Port};
 use crate::clock::Clock;
@@ -18,7 +18,7 @@ use crate::cross_check::CrossCheck;
 use crate::engine::Housekeeping;
 use crate::engines::EngineHandle;
 use crate::error::ServerError;
-use crate::http::HttpPort;
+use crate::http::HttpServer;
 use crate::memory_watch::MemoryWatch;
 use crate::shared::{Opened, Shared};
 use crate::statistics::Statistics;
@@ -43,9 +43,22 @@ pub(super) struct Opening {
 pub(super) struct Ports {
     asked: Config,
     clients: Vec<Port>,
-    http: Vec<HttpPort>,
+    http: StartingHttp,
     http_addresses: HttpAddresses,
     admin_keys: Option<Arc<ClientPort>>,
+}
+
+/// The HTTP server, if it has a port: it answers before there is a state. A start that fails ends it.
+#[derive(Debug)]
+struct StartingHttp(Option<HttpServer<Admin>>);
+
+impl Drop for StartingHttp {
+    fn drop(&mut self) {
+        if let Some(server) = self.0.take() {
+            // The error with which the start failed is the one that counts.
+            let _ = server.stop();
+        }
+    }
 }
 
 /// An engine that runs.
@@ -58,7 +71,7 @@ pub(super) struct Running {
 }
 
 impl Opening {
-    /// Reads the files and opens the ports that the settings name.
+    /// Reads the files and opens the ports that the settings name. From now on HTTP says that the member lives, and is not ready.
     pub(super) fn open(config: Config) -> Result<Opening, ServerError> {
         let asked = config.clone();
         let client_port = config.tls.clone().map(ClientPort::load).transpose();
@@ -67,15 +80,17 @@ impl Opening {
         let (config, clients) = listen(config)?;
         let admin_keys = admin::keys(&config)?;
         let (http, http_addresses) = admin::ports(&config, admin_keys.as_ref())?;
+        let metrics = ServerMetrics::default();
+        let starting = || Starting::new(config.clone(), metrics.start_progress.clone());
+        let http = (!http.is_empty()).then(|| HttpServer::start(http, STARTING_ROUTES, starting()));
+        let http = StartingHttp(http);
         let ports = Ports { asked, clients, http, http_addresses, admin_keys };
-        Ok(Opening {
-            config,
-            client_port,
-            kerberos,
-            ports,
-            clock: Clock::start(),
-            metrics: ServerMetrics::default(),
-        })
+        Ok(Opening { config, client_port, kerberos, ports, clock: Clock::start(), metrics })
+    }
+
+    #[cfg(test)]
+    pub(super) fn http_addresses(&self) -> HttpAddresses {
+        self.ports.http_addresses
     }
 
     /// Begins with a state. The audit log and the comparison with a reference begin with it.
@@ -94,11 +109,14 @@ impl Opening {
 impl Ports {
     /// Lets clients and administrators in, now that the state is there and its engine runs.
     pub(super) fn serve(self, shared: Arc<Shared>, running: Running) -> Server {
-        let Ports { asked, clients, http, http_addresses, admin_keys } = self;
+        let Ports { asked, clients, mut http, http_addresses, admin_keys } = self;
         let Running { engine, thread: engine_thread, housekeeping } = running;
         let clients = clients::start(clients, &shared, &engine);
         let memory = MemoryWatch::start(&shared);
-        let http = super::http_of(http, http_addresses, &shared, &engine);
+        let http = http.0.take();
+        if let Some(http) = &http {
+            super::open_http(http, http_addresses, &shared, &engine);
+        }
         Server {
             asked: Mutex::new(asked),
             shared,

@@ -1,4 +1,6 @@
-//! Tests of a member that takes other settings while it runs.
+//! Tests of a member that starts, and of one that takes other settings while it runs.
+
+mod starting;
 
 use super::*;
 use crate::config::{AdminSettings, AdminTls, ClientAuth, ClientTls};

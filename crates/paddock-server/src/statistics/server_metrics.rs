@@ -32,8 +32,31 @@ pub(crate) struct ServerMetrics {
     /// Times in milliseconds of turns in which watches of connections that are gone were removed.
     pub(crate) watch_sweeps: SummaryCounter,
     pub(crate) start: Mutex<StartTimes>,
+    pub(crate) start_progress: Arc<StartProgress>,
     pub(crate) elections: Elections,
     pub(crate) entries: EntryCounts,
+}
+
+/// The work that a start is at, as it was noted last.
+#[derive(Debug, Default)]
+pub(crate) struct StartProgress(Mutex<Option<StartStep>>);
+
+/// Long work of a start, and how much of it is done.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct StartStep {
+    pub(crate) work: &'static str,
+    pub(crate) done: u64,
+    pub(crate) unit: &'static str,
+}
+
+impl StartProgress {
+    pub(crate) fn note(&self, step: StartStep) {
+        *self.0.lock() = Some(step);
+    }
+
+    pub(crate) fn last(&self) -> Option<StartStep> {
+        *self.0.lock()
+    }
 }
 
 /// Times of a member's start.

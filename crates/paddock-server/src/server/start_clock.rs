@@ -1,0 +1,22 @@
+//! The clock of a start, which tells how far it has come.
+
+use paddock_state::Now;
+
+use crate::clock::Clock;
+use crate::statistics::server_metrics::{StartProgress, StartStep};
+
+#[derive(Debug)]
+pub(super) struct StartClock<'a> {
+    pub(super) clock: &'a Clock,
+    pub(super) progress: &'a StartProgress,
+}
+
+impl paddock_member::Clock for StartClock<'_> {
+    fn now(&self) -> Now {
+        self.clock.now()
+    }
+
+    fn note_progress(&self, work: &'static str, done: u64, unit: &'static str) {
+        self.progress.note(StartStep { work, done, unit });
+    }
+}
