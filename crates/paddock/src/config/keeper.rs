@@ -70,7 +70,7 @@ pub(super) fn load(
     remarks: &mut Remarks,
 ) -> Result<Draft, ConfigError> {
     let (mut file, root) = File::read(path, environment)?;
-    let root = includes::resolve(&mut file, root, is_of_keeper)?;
+    let root = includes::resolve(&mut file, root, is_of_keeper, remarks)?;
     for other in file.others() {
         remarks.push(Location::new(other).detail(format!("it counts on top of {}", path.display())));
     }

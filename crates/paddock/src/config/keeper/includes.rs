@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use paddock_yaml::{Entry, Node, Value};
 
-use super::super::remark::ConfigError;
+use super::super::remark::{ConfigError, Remarks};
 use super::merge::{REMOVE, REPLACE, SUBSTITUTIONS, attribute, into_entries, is_attribute};
 use super::settings::File;
 use super::xml::TEXT;
@@ -25,10 +25,11 @@ pub(super) fn resolve(
     file: &mut File<'_>,
     root: Node,
     counts: fn(&str) -> bool,
+    remarks: &mut Remarks,
 ) -> Result<Node, ConfigError> {
     let (line, mut entries) = (root.line, into_entries(root));
     // The name of the file may be in the environment.
-    let mut includes = Includes { file, source: Source::Unknown, count: 0 };
+    let mut includes = Includes { file, remarks, source: Source::Unknown, count: 0 };
     for entry in entries.iter_mut().filter(|entry| entry.key == INCLUDE_FROM) {
         let resolved = includes.all(vec![entry.clone()], &Path::default())?;
         if let Some(resolved) = resolved.into_iter().next() {
@@ -48,9 +49,17 @@ pub(super) fn resolve(
 }
 
 fn named(entries: &[Entry]) -> Option<PathBuf> {
-    let named = entries.iter().rev().find(|entry| entry.key == INCLUDE_FROM);
-    let text = named.map(|entry| text(&entry.value)).filter(|text| !text.is_empty());
-    text.map(PathBuf::from).or_else(|| Some(PathBuf::from(DEFAULT)).filter(|file| file.is_file()))
+    match entries.iter().rev().find(|entry| entry.key == INCLUDE_FROM) {
+        Some(entry) => Some(text(&entry.value)).filter(|text| !text.is_empty()).map(PathBuf::from),
+        None => Some(PathBuf::from(DEFAULT)).filter(|file| file.is_file()),
+    }
+}
+
+/// Own content of an element, without the attributes that lead elsewhere.
+fn own_content(node: Node) -> Vec<Entry> {
+    let mut entries = into_entries(node);
+    entries.retain(|own| !SUBSTITUTIONS.contains(&own.key.as_str()));
+    entries
 }
 
 /// The text of an element.
@@ -85,9 +94,19 @@ impl Path {
 
 struct Includes<'f, 'a> {
     file: &'f mut File<'a>,
+    remarks: &'f mut Remarks,
     source: Source,
     /// Elements that were included so far.
     count: usize,
+}
+
+/// Content that an element has elsewhere.
+enum Content {
+    Found(Vec<Entry>),
+    /// There is none, and the element goes.
+    Optional,
+    /// There is none, for this reason. As in ClickHouse, the element counts as it is written.
+    Missing(String),
 }
 
 /// The file that is included from. It is read when something is.
@@ -128,9 +147,25 @@ impl Includes<'_, '_> {
                 return Err(self.fault(&entry, &name_of, "of incl, from_env and from_zk it can have one"));
             }
         };
-        let Some(content) = self.content(&entry, &name_of, name)? else {
-            // The file was optional.
-            return Ok(Vec::new());
+        let content = match self.content(&entry, &name_of, name)? {
+            Content::Found(content) => content,
+            Content::Optional => return Ok(Vec::new()),
+            Content::Missing(what) => {
+                let warning = format!("{}: {what}; nothing is included", name_of.keys);
+                let place = self.file.place(entry.line);
+                if is_include {
+                    self.remarks.push(place.warning(warning));
+                    return Ok(Vec::new());
+                }
+                let own = own_content(entry.value.clone());
+                if own.iter().all(is_attribute) {
+                    // An empty value would take the place of one that was meant.
+                    return Err(self.fault(&entry, &name_of, &what));
+                }
+                self.remarks.push(place.warning(warning));
+                let value = Node { line: entry.value.line, value: Value::Mapping(own) };
+                return Ok(vec![self.inner(Entry { value, ..entry }, at)?]);
+            }
         };
         if is_include {
             let content = content.into_iter().filter(|entry| !is_attribute(entry)).collect();
@@ -162,8 +197,8 @@ impl Includes<'_, '_> {
         Ok(Entry { value, ..entry })
     }
 
-    /// Attributes, text and elements from elsewhere; `None` if they are not there and need not be.
-    fn content(&mut self, entry: &Entry, at: &Path, by: &str) -> Result<Option<Vec<Entry>>, ConfigError> {
+    /// Attributes, text and elements from elsewhere.
+    fn content(&mut self, entry: &Entry, at: &Path, by: &str) -> Result<Content, ConfigError> {
         let name = attribute(entry, by).unwrap_or_default();
         let found = match by {
             FROM_ENV => self.file.variable(name).map(|value| {
@@ -179,18 +214,14 @@ impl Includes<'_, '_> {
                 ));
             }
         };
-        match found {
-            Some(content) => Ok(Some(content)),
-            None if attribute(entry, OPTIONAL).is_some() => Ok(None),
+        Ok(match found {
+            Some(content) => Content::Found(content),
+            None if attribute(entry, OPTIONAL).is_some() => Content::Optional,
             None if by == FROM_ENV => {
-                Err(self.fault(entry, at, &format!("the environment variable {name:?} is not set")))
+                Content::Missing(format!("the environment variable {name:?} is not set"))
             }
-            None => Err(self.fault(
-                entry,
-                at,
-                &format!("there is no {name:?} in the file that {INCLUDE_FROM} names"),
-            )),
-        }
+            None => Content::Missing(format!("there is no {name:?} in the file that {INCLUDE_FROM} names")),
+        })
     }
 
     /// The element of the included file at a path such as `keeper/limits`.

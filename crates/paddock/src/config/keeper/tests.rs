@@ -491,6 +491,35 @@ fn content_is_included_from_another_file() {
     assert!(line.starts_with("/nowhere/more.xml: cannot be read: "), "{line}");
 }
 
+/// ClickHouse's ConfigProcessor logs "Include not found" or "Env variable is not set", and goes on with the element as it stands.
+#[test]
+fn content_that_is_not_there_is_warned_of() {
+    let case = Case::new();
+    case.write("more.xml", "<clickhouse><id>1</id></clickhouse>");
+    let included = "<include_from>more.xml</include_from>";
+    let nothing = "in the file that include_from names; nothing is included";
+    for (keys, expected) in [
+        ("<include incl=\"keys\"/>", format!("include: there is no \"keys\" {nothing}")),
+        (
+            "<max_connections incl=\"most\">7</max_connections>",
+            format!("max_connections: there is no \"most\" {nothing}"),
+        ),
+        (
+            "<max_connections from_env=\"MOST\" replace=\"1\">7</max_connections>",
+            "max_connections: the environment variable \"MOST\" is not set; nothing is included".to_owned(),
+        ),
+        (
+            "<coordination_settings incl=\"limits\"><snapshots_to_keep>8</snapshots_to_keep></coordination_settings>",
+            format!("coordination_settings: there is no \"limits\" {nothing}"),
+        ),
+    ] {
+        let (config, warnings) = case.warned(case.load_as(XML, xml(keys, included)).unwrap());
+        assert_eq!(warnings, [format!("{XML}:3: keeper_server.{expected}")], "{keys}");
+        let has_kept = config.connections_max == 7 || config.snapshots_kept == 8;
+        assert_eq!(has_kept, !keys.contains("include "), "{keys}: what stands in the element counts");
+    }
+}
+
 #[test]
 fn the_data_of_clickhouse_keeper_is_not_passed_over() {
     for name in ["log/changelog_1_100000.bin.zstd", "snapshots/snapshot_100.bin.zstd", "snapshot_1.bin"] {
