@@ -17,12 +17,16 @@ Examples:
   cargo xtask breaks --check                         only whether the patches still fit
 
 A patch begins with what is wrong, the checkers that may notice it, and within how many seeds one of them does; a line more says
-that these are runs about one thing, which one in forty-two of all runs is about, and one that they are runs of front ends on etcd:
+that these are runs about one thing, which one in forty-two of all runs is about, and one that they are runs of front ends on etcd, or of
+a mirror:
   what: a follower promises what is not on its disk yet
   found by: committed entries, recovery
   within: 100
   about: elections
   engine: etcd";
+
+/// Worlds of the simulator beside that of ensembles, by their options.
+const ENGINES: [&str; 2] = ["etcd", "mirror"];
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Options {
@@ -44,8 +48,8 @@ struct Break {
     within: u64,
     /// The theme of the runs that notice it (`--about`), if it takes such runs.
     about: Option<String>,
-    /// The mistake is one of front ends on etcd.
-    is_of_etcd: bool,
+    /// The mistake is one of front ends on etcd (`etcd`) or of a mirror (`mirror`).
+    engine: Option<String>,
 }
 
 impl Break {
@@ -57,13 +61,10 @@ impl Break {
             find(key).ok_or_else(complaint)
         };
         let within = head("within")?;
-        let is_of_etcd = match find("engine") {
-            None => false,
-            Some("etcd") => true,
-            Some(other) => {
-                return Err(Error::new(format!("{}: there is no engine {other:?}", patch.display())));
-            }
-        };
+        let engine = find("engine").map(str::to_owned);
+        if let Some(other) = engine.as_deref().filter(|engine| !ENGINES.contains(engine)) {
+            return Err(Error::new(format!("{}: there is no engine {other:?}", patch.display())));
+        }
         let no_number = |_| Error::new(format!("{}: {within:?} is no number of seeds", patch.display()));
         Ok(Break {
             name: patch.file_stem().unwrap_or_default().to_string_lossy().into_owned(),
@@ -71,7 +72,7 @@ impl Break {
             checkers: head("found by")?.split(", ").map(str::to_owned).collect(),
             within: within.parse().map_err(no_number)?,
             about: find("about").map(str::to_owned),
-            is_of_etcd,
+            engine,
             patch,
         })
     }
@@ -93,7 +94,7 @@ pub(crate) fn run(layout: &Layout, options: &Options) -> Result<bool, Error> {
         let found = copy.hunt(planted)?;
         all_found &= found.is_right(planted);
         let about = planted.about.as_ref().map(|about| format!(" about {about}")).unwrap_or_default();
-        let about = if planted.is_of_etcd { " of etcd".to_owned() } else { about };
+        let about = planted.engine.as_ref().map(|engine| format!(" of {engine}")).unwrap_or(about);
         println!("| {} (`{}`) | {} | {}{about} |", planted.what, planted.name, found.checker, found.seeds);
     }
     copy.renew()?;
@@ -212,7 +213,7 @@ impl<'a> Copy<'a> {
         let cargo = self.layout.cargo().current_dir(&self.root).env("CARGO_TARGET_DIR", target);
         let cargo = cargo.args(["run", "--quiet", "--profile", "sim", "--package", "paddock-sim", "--"]);
         let about = planted.about.iter().flat_map(|about| ["--about", about.as_str()]);
-        let engine = planted.is_of_etcd.then_some("--etcd");
+        let engine = planted.engine.as_ref().map(|engine| format!("--{engine}"));
         cargo.args(["--seeds", &seeds, "--until-failure"]).args(about).args(engine).log_to(&log).status()?;
         let told = fs::read_to_string(&log).map_err(Error::io("read", &log))?;
         // Seeds that began before the first one failed may have failed, too.

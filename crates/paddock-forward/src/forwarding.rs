@@ -45,6 +45,17 @@ enum Waiting {
     Unknown(Xid),
 }
 
+/// Reason of a sync.
+#[derive(Clone, Copy, Debug)]
+enum SyncFor {
+    /// The connection's client has asked for it.
+    Client(ConnId),
+    /// The connection's client has asked if its session lives, which is not known here.
+    Asking { conn: ConnId, session: SessionId, timeout_ms: i32 },
+    /// The last one before the cut-over.
+    CutOver,
+}
+
 /// A wait for the moment at which nothing is under way.
 #[derive(Debug)]
 struct Hold {
@@ -69,14 +80,16 @@ pub(crate) struct Forwarding {
     timeouts: HashMap<SessionId, i32>,
     pending: HashMap<i32, Pending>,
     queues: HashMap<ConnId, VecDeque<Waiting>>,
-    /// Connections whose syncs are under way; `None` for the one before the cut-over.
-    syncs: VecDeque<Option<ConnId>>,
+    /// Syncs that are under way.
+    syncs: VecDeque<SyncFor>,
     revalidations: Vec<(SessionId, ConnId, i32)>,
     /// Inputs that wait for the cut-over, or for its end.
     held: Option<Vec<ClientInput>>,
     hold: Option<Hold>,
     /// Nothing is under way, and the source is not needed any more.
     is_fenced: bool,
+    /// The source was lost since then: it may have ended sessions, and has to be asked for each again.
+    was_lost_at_rest: bool,
     /// Monotonic time in milliseconds at which the source was heard last.
     heard_ms: u64,
 }
@@ -100,6 +113,7 @@ impl Forwarding {
             held: None,
             hold: None,
             is_fenced: false,
+            was_lost_at_rest: false,
             heard_ms: 0,
         }
     }
@@ -124,16 +138,20 @@ impl Forwarding {
 
     /// The source is gone: it is not known what became of what is under way, and sessions may be ended. Clients ask again.
     pub(crate) fn end_link(&mut self, state: &State, out: &mut Outboxes) {
-        if !self.is_fenced {
+        self.is_linked = false;
+        if self.is_fenced {
+            self.was_lost_at_rest = true;
+        } else {
             self.close_all(state, out);
-            self.is_linked = false;
             self.release(state, out);
         }
     }
 
     /// Closes all connections.
     pub(crate) fn close_all(&mut self, state: &State, out: &mut Outboxes) {
-        for conn in self.conns.drain() {
+        let mut conns: Vec<ConnId> = self.conns.drain().collect();
+        conns.sort_unstable();
+        for conn in conns {
             state.drop_watches(conn);
             out.close(conn);
         }
@@ -184,15 +202,16 @@ impl Forwarding {
                 out.close(conn);
             }
             ClientInput::Connect { conn, timeout_ms, .. } => self.begin_session(conn, timeout_ms),
-            // The source knows no identities: who has shown none yet is only told that the session lives.
+            // The source knows no identities: a client that has shown none yet is only told that the session lives.
             ClientInput::Resume { conn, resumption, .. } if resumption.is_asking => {
                 let Resumption { session, timeout_ms, .. } = resumption;
+                self.conns.insert(conn);
                 if state.tree().session_timeout_ms(session).is_some() {
-                    self.conns.insert(conn);
-                    let connected = Connected { session, timeout_ms, read_only: false };
-                    out.connected(conn, connected, &state.tree().password(session));
+                    answer_asking(conn, session, timeout_ms, state, out);
                 } else {
-                    out.expired(conn);
+                    // It may have begun at the source just now.
+                    self.syncs.push_back(SyncFor::Asking { conn, session, timeout_ms });
+                    self.outgoing.push(SourceRequest::Sync { session: SessionId::NONE });
                 }
             }
             ClientInput::Bind { .. } => {}
@@ -209,7 +228,7 @@ impl Forwarding {
             ClientInput::Read(read) if self.conns.contains(&read.client.conn) => {
                 let conn = read.client.conn;
                 let waiting = if read.op == OpCode::Sync {
-                    self.syncs.push_back(Some(conn));
+                    self.syncs.push_back(SyncFor::Client(conn));
                     self.outgoing.push(SourceRequest::Sync { session: read.client.session });
                     Waiting::Sync(read)
                 } else {
@@ -325,7 +344,7 @@ impl Forwarding {
     /// The oldest sync is answered.
     pub(crate) fn note_caught_up(&mut self, state: &State, out: &mut Outboxes) {
         match self.syncs.pop_front() {
-            Some(Some(conn)) => {
+            Some(SyncFor::Client(conn)) => {
                 let Some(queue) = self.queues.get_mut(&conn) else { return };
                 if let Some(Waiting::Sync(read)) =
                     queue.pop_front_if(|first| matches!(first, Waiting::Sync(_)))
@@ -334,12 +353,15 @@ impl Forwarding {
                 }
                 self.run(conn, state, out);
             }
-            Some(None) => {
+            Some(SyncFor::Asking { conn, session, timeout_ms }) if self.conns.contains(&conn) => {
+                answer_asking(conn, session, timeout_ms, state, out);
+            }
+            Some(SyncFor::CutOver) => {
                 if let Some(hold) = &mut self.hold {
                     hold.is_caught_up = true;
                 }
             }
-            None => {}
+            Some(SyncFor::Asking { .. }) | None => {}
         }
     }
 
@@ -424,7 +446,7 @@ impl Forwarding {
         let Some(hold) = self.hold.as_mut().filter(|_| is_quiet) else { return };
         if !hold.has_asked {
             hold.has_asked = true;
-            self.syncs.push_back(None);
+            self.syncs.push_back(SyncFor::CutOver);
             self.outgoing.push(SourceRequest::Sync { session: SessionId::NONE });
         } else if hold.is_caught_up {
             let sessions = state.tree().sessions().map(|(session, _)| session);
@@ -438,6 +460,9 @@ impl Forwarding {
     /// No member takes over: what was held back goes to the source.
     pub(crate) fn release(&mut self, state: &State, out: &mut Outboxes) {
         (self.hold, self.at_rest, self.is_fenced) = (None, None, false);
+        if std::mem::take(&mut self.was_lost_at_rest) {
+            self.close_all(state, out);
+        }
         for input in self.held.take().unwrap_or_default() {
             self.answer(input, state, out);
         }
@@ -456,6 +481,16 @@ pub(crate) fn answer_read(read: &QueuedRead, state: &State, out: &mut Outboxes) 
         out.close(client.conn);
     } else {
         out.reply(client.conn, |out| state.answer(client, *xid, *op, body, Guess::NONE, out));
+    }
+}
+
+/// Tells a client if the session lives that it has asked for.
+fn answer_asking(conn: ConnId, session: SessionId, timeout_ms: i32, state: &State, out: &mut Outboxes) {
+    if state.tree().session_timeout_ms(session).is_some() {
+        let connected = Connected { session, timeout_ms, read_only: false };
+        out.connected(conn, connected, &state.tree().password(session));
+    } else {
+        out.expired(conn);
     }
 }
 

@@ -72,6 +72,8 @@ impl ReadOnly {
 
     /// Closes all connections.
     pub(crate) fn close_all(&mut self, out: &mut Outboxes) {
-        self.conns.drain().for_each(|conn| out.close(conn));
+        let mut conns: Vec<ConnId> = self.conns.drain().collect();
+        conns.sort_unstable();
+        conns.into_iter().for_each(|conn| out.close(conn));
     }
 }

@@ -9,6 +9,7 @@ use std::time::Instant;
 use clap::{Parser, ValueEnum};
 
 use crate::etcd;
+use crate::mirror;
 use crate::plan::{Choices, RunPlan};
 use crate::run::{self, SeedVerdict};
 use crate::shrink;
@@ -28,6 +29,9 @@ struct Arguments {
     /// Front ends on a model of etcd, and no ensemble
     #[arg(long, conflicts_with_all = ["members", "minutes", "about", "shrink", "faults"])]
     etcd: bool,
+    /// A mirror that forwards to a model of its source, and no ensemble
+    #[arg(long, conflicts_with_all = ["etcd", "members", "minutes", "about", "shrink", "faults"])]
+    mirror: bool,
     /// The size of the ensemble; out of the seed if it is not given
     #[arg(long, value_parser = ["1", "3", "5"])]
     members: Option<String>,
@@ -92,6 +96,8 @@ impl Arguments {
     fn scene(&self, seed: u64) -> Scene {
         if self.etcd {
             Scene::Etcd(seed)
+        } else if self.mirror {
+            Scene::Mirror(seed)
         } else {
             Scene::Ensemble(Box::new(RunPlan::new(seed, &self.wanted())))
         }
@@ -100,12 +106,13 @@ impl Arguments {
     /// The command that runs this seed again.
     fn again(&self, seed: u64) -> String {
         let etcd = self.etcd.then(|| " --etcd".to_owned());
+        let mirror = self.mirror.then(|| " --mirror".to_owned());
         let members = self.members.as_ref().map(|members| format!(" --members {members}"));
         let minutes = self.minutes.map(|minutes| format!(" --minutes {minutes}"));
         let theme = self.about.as_ref().and_then(Theme::to_possible_value);
         let about = theme.map(|theme| format!(" --about {}", theme.get_name()));
         let faults = self.faults.as_ref().map(|numbers| format!(" --faults {numbers}"));
-        let options: String = [etcd, members, minutes, about, faults].into_iter().flatten().collect();
+        let options: String = [etcd, mirror, members, minutes, about, faults].into_iter().flatten().collect();
         format!("cargo run --profile sim -p paddock-sim -- --seed {seed}{options}")
     }
 }
@@ -114,6 +121,7 @@ impl Arguments {
 enum Scene {
     Ensemble(Box<RunPlan>),
     Etcd(u64),
+    Mirror(u64),
 }
 
 impl Scene {
@@ -121,6 +129,7 @@ impl Scene {
         match self {
             Scene::Ensemble(plan) => World::new((**plan).clone(), telling).live(),
             Scene::Etcd(seed) => etcd::live(*seed, telling),
+            Scene::Mirror(seed) => mirror::live(*seed, telling),
         }
     }
 }

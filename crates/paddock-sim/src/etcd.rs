@@ -6,16 +6,16 @@
 //! reply is looked at as soon as it is there. Then nothing goes wrong any more, and everything has to come to an end.
 
 mod checks;
-mod client;
+pub(crate) mod client;
 mod clients;
 mod faults;
 mod front_end;
 mod healing;
-mod history;
+pub(crate) mod history;
 mod scarcity;
 mod sessions;
 mod store;
-mod watching;
+pub(crate) mod watching;
 mod weather;
 mod world;
 

@@ -8,7 +8,7 @@
 //! In the first part of a run things go wrong, and every checker looks at every step. Then nothing is wrong any more, and
 //! the ensemble has to elect, converge, and serve, and must have lost nothing that it acknowledged.
 //!
-//! With `--etcd` the world is that of front ends on a model of etcd instead.
+//! With `--etcd` the world is that of front ends on a model of etcd instead, with `--mirror` that of a mirror and its source.
 
 mod checks;
 mod client;
@@ -16,6 +16,7 @@ mod command;
 mod etcd;
 mod faults;
 mod machine;
+mod mirror;
 mod names;
 mod network;
 mod plan;

@@ -51,6 +51,8 @@ fn is_with_servers(layout: &Layout, program: &Compiled) -> bool {
 const SEEDS: &str = "0..200";
 /// Seeds of simulated front ends on etcd.
 const ETCD_SEEDS: &str = "0..300";
+/// Seeds of a simulated mirror.
+const MIRROR_SEEDS: &str = "0..300";
 /// Niceness of the simulator and its compilers: they take the time that the stages beside them leave.
 const NICENESS: u32 = 19;
 
@@ -61,10 +63,12 @@ pub(super) fn simulator(layout: &Layout) -> Result<StageOutcome, Error> {
     let build = build.args(instructions::packages());
     build.args(["--bin", "paddock-sim", "--bench", "instructions"]).log_to(&log).run()?;
     let ensembles = simulate(layout, &log, &["--seeds", SEEDS])?;
-    let mut etcd = simulate(layout, &layout.log("simulator-etcd"), &["--etcd", "--seeds", ETCD_SEEDS])?;
+    let etcd = simulate(layout, &layout.log("simulator-etcd"), &["--etcd", "--seeds", ETCD_SEEDS])?;
+    let mirror = ["--mirror", "--seeds", MIRROR_SEEDS];
+    let mut mirror = simulate(layout, &layout.log("simulator-mirror"), &mirror)?;
     // Mistakes that do not fit the sources any more prove nothing.
-    etcd.counts.passed += breaks::check(layout)? as u64;
-    Ok(ensembles.and(etcd))
+    mirror.counts.passed += breaks::check(layout)? as u64;
+    Ok(ensembles.and(etcd).and(mirror))
 }
 
 fn simulate(layout: &Layout, log: &Path, arguments: &[&str]) -> Result<StageOutcome, Error> {

@@ -245,6 +245,41 @@ fn a_session_elsewhere_is_named_and_what_was_held_goes_on() {
 }
 
 #[test]
+fn a_source_that_is_lost_while_all_is_at_rest_gets_nothing_that_was_held() {
+    let mut story = Story::begin();
+    story.forwarding.hold();
+    story.write(1);
+    story.sent();
+    story.forwarding.note_caught_up(&story.state, &mut story.out);
+    story.forwarding.look_at_hold(&story.state);
+    assert_eq!(story.held(), Some(Held { elsewhere: Vec::new() }));
+    story.forwarding.end_link(&story.state, &mut story.out);
+    assert!(story.parcels().is_empty(), "a member may take over");
+
+    story.forwarding.release(&story.state, &mut story.out);
+    assert_eq!(story.parcels(), ["close"]);
+    story.forwarding.begin_link(0);
+    assert!(story.sent().is_empty(), "an answer would come behind one that never comes");
+}
+
+#[test]
+fn a_session_that_is_asked_for_and_not_known_yet_is_answered_when_all_is_known() {
+    let mut story = Story::begin();
+    let (known, unknown, asking) = (SessionId(8), SessionId(9), ConnId::new(0, 2));
+    for session in [known, unknown] {
+        let resumption = Resumption { is_asking: true, ..Resumption::keyed(session, 4000) };
+        story.take(ClientInput::Resume { conn: asking, resumption, may_only_read: false });
+        assert!(story.parcels_of_all().is_empty(), "the source may know it");
+        assert_eq!(story.sent(), [SourceRequest::Sync { session: SessionId::NONE }]);
+    }
+    story.state.tree_mut().install_session(known, 4000, 1);
+    story.forwarding.note_caught_up(&story.state, &mut story.out);
+    assert_eq!(story.parcels_of_all(), [(asking, "connected 0x8".to_owned())]);
+    story.forwarding.note_caught_up(&story.state, &mut story.out);
+    assert_eq!(story.parcels_of_all(), [(asking, "Expired".to_owned())]);
+}
+
+#[test]
 fn numbers_of_requests_are_none_of_a_client() {
     let mut forwarding = Forwarding::new(100);
     forwarding.next_xid = XID_END - 2;

@@ -10,7 +10,7 @@ use paddock_tree::Command;
 use crate::checks::watching::Watching;
 
 /// The error code of a write that etcd has no space for.
-pub(super) const QUOTA_EXCEEDED: i32 = -125;
+pub(crate) const QUOTA_EXCEEDED: i32 = -125;
 
 /// Something that a client asks for, with the number that no other request has.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -9,10 +9,10 @@ use paddock_tree::{Change, Znode};
 use crate::checks::watching::{Stamps, WatchedHistory};
 
 /// A znode before and after a revision.
-pub(super) type ZnodeStep<'a> = (&'a str, Option<&'a Znode>, Option<&'a Znode>);
+pub(crate) type ZnodeStep<'a> = (&'a str, Option<&'a Znode>, Option<&'a Znode>);
 
 #[derive(Debug, Default)]
-pub(super) struct Changes {
+pub(crate) struct Changes {
     /// Newest revision that was looked at.
     newest: i64,
     /// Changes of the revisions that have any.
@@ -23,12 +23,24 @@ pub(super) struct Changes {
 
 impl Changes {
     /// Notes what the next revision did.
-    pub(super) fn note(&mut self, revision: i64, steps: &[ZnodeStep<'_>]) {
-        self.newest = revision;
+    pub(crate) fn note(&mut self, revision: i64, steps: &[ZnodeStep<'_>]) {
         let mut changes = Vec::new();
         for (path, had, has) in steps {
             let change = |kind| Change { kind, path: Cow::Owned((*path).to_owned()), readers: None };
             changes.extend(kinds_of(*had, *has).into_iter().map(change));
+        }
+        self.note_told(revision, steps, changes);
+    }
+
+    /// Notes what the next revision did, and what watchers are told of it.
+    pub(crate) fn note_told(
+        &mut self,
+        revision: i64,
+        steps: &[ZnodeStep<'_>],
+        changes: Vec<Change<'static>>,
+    ) {
+        self.newest = revision;
+        for (path, _, has) in steps {
             let stamps = has.map(|has| Stamps { mzxid: Zxid(has.mzxid), pzxid: Zxid(has.pzxid) });
             self.stamps.entry((*path).to_owned()).or_default().push((revision, stamps));
         }

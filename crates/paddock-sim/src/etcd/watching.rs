@@ -7,8 +7,9 @@ use paddock_proto::{
 
 use super::checks::NO_NODE;
 use super::client::{Ask, EtcdReply, Look};
+use super::history::Changes;
 use super::world::{CLIENTS, SHARED, World, own_directory};
-use crate::checks::watching::{self, SetAgain};
+use crate::checks::watching::{self, SetAgain, Watching};
 use crate::checks::{Checked, Violation, ensure};
 
 impl World {
@@ -68,56 +69,19 @@ impl World {
     }
 
     /// Takes the events in front of a reply. Returns the reply.
-    pub(super) fn take_events<'a>(
-        &mut self,
-        at: usize,
-        mut frames: &'a [u8],
-    ) -> Checked<Option<EtcdReply<'a>>> {
-        while let Ok(Some((body, len))) = frame::split(frames, i32::MAX) {
-            let mut reader = Reader::new(body);
-            let header = ReplyHeader::decode(&mut reader).map_err(|error| unreadable(at, &error))?;
-            let (frame, rest) = frames.split_at(len);
-            if header.xid != Xid::NOTIFICATION {
-                ensure!(
-                    rest.is_empty(),
-                    "protocol",
-                    "client {at} gets something behind a reply in its frame"
-                );
-                return EtcdReply::decode(frame).map(Some).map_err(|error| unreadable(at, &error));
-            }
-            let event = WatchEvent::decode(header.zxid, reader.rest());
-            let WatchEvent { kind, path, zxid } = event.map_err(|error| unreadable(at, &error))?;
+    pub(super) fn take_events<'a>(&mut self, at: usize, frames: &'a [u8]) -> Checked<Option<EtcdReply<'a>>> {
+        let Letter { events, reply } = Letter::read(at, frames)?;
+        for WatchEvent { kind, path, zxid } in events {
             self.note(format_args!("client {at} is told {kind:?} of {path} at {zxid}"));
             let (changes, watching) = (&self.checks.changes, &mut self.clients[at].watching);
             watching.tell(changes, zxid, kind, path, &[])?;
-            frames = rest;
         }
-        ensure!(frames.is_empty(), "protocol", "client {at} gets a frame that is not whole");
-        Ok(None)
+        Ok(reply)
     }
 
     /// A client is shown a zxid, by the reply to this.
     pub(super) fn show(&mut self, at: usize, ask: &Ask, reply: &EtcdReply<'_>) -> Checked {
-        let (changes, watching) = (&self.checks.changes, &mut self.clients[at].watching);
-        watching.show(changes, Zxid(reply.zxid), &[])?;
-        let is_done = reply.error == 0;
-        match ask {
-            Ask::Watch { path, how: Look::Exists } if reply.error == NO_NODE => watching.watch_exist(path),
-            Ask::Watch { path, how: Look::Exists | Look::Data } if is_done => watching.watch_data(path),
-            Ask::Watch { path, how: Look::Children } if is_done => watching.watch_children(path),
-            Ask::AddWatch { path, mode } if is_done => watching.watch_mode(path, *mode),
-            Ask::RemoveWatches { path, kind } => {
-                watching.check(path, *kind, is_done)?;
-                watching.remove(path, *kind);
-            }
-            Ask::SetWatches { relative_zxid, .. } => {
-                let now = Zxid(reply.zxid);
-                let again = SetAgain { relative_zxid: *relative_zxid, now, watches_per_turn: usize::MAX };
-                watching.set_again(&again, changes, &[])?;
-            }
-            _ => {}
-        }
-        Ok(())
+        show(&self.checks.changes, &mut self.clients[at].watching, ask, reply)
     }
 
     /// All front ends show the newest revision: every client that is connected has been told of everything, and front ends hold the
@@ -138,4 +102,58 @@ impl World {
 
 fn unreadable(at: usize, error: &dyn std::fmt::Display) -> Violation {
     Violation { checker: "protocol", what: format!("client {at} gets a frame that it cannot read: {error}") }
+}
+
+/// Frames for a client: events, and a reply behind them.
+pub(crate) struct Letter<'a> {
+    pub(crate) events: Vec<WatchEvent<'a>>,
+    pub(crate) reply: Option<EtcdReply<'a>>,
+}
+
+impl Letter<'_> {
+    pub(crate) fn read(at: usize, mut frames: &[u8]) -> Checked<Letter<'_>> {
+        let mut events = Vec::new();
+        while let Ok(Some((body, len))) = frame::split(frames, i32::MAX) {
+            let mut reader = Reader::new(body);
+            let header = ReplyHeader::decode(&mut reader).map_err(|error| unreadable(at, &error))?;
+            let (frame, rest) = frames.split_at(len);
+            if header.xid != Xid::NOTIFICATION {
+                ensure!(
+                    rest.is_empty(),
+                    "protocol",
+                    "client {at} gets something behind a reply in its frame"
+                );
+                let reply = EtcdReply::decode(frame).map_err(|error| unreadable(at, &error))?;
+                return Ok(Letter { events, reply: Some(reply) });
+            }
+            let event = WatchEvent::decode(header.zxid, reader.rest());
+            events.push(event.map_err(|error| unreadable(at, &error))?);
+            frames = rest;
+        }
+        ensure!(frames.is_empty(), "protocol", "client {at} gets a frame that is not whole");
+        Ok(Letter { events, reply: None })
+    }
+}
+
+/// A client is shown a zxid, by the reply to this.
+pub(crate) fn show(changes: &Changes, watching: &mut Watching, ask: &Ask, reply: &EtcdReply<'_>) -> Checked {
+    watching.show(changes, Zxid(reply.zxid), &[])?;
+    let is_done = reply.error == 0;
+    match ask {
+        Ask::Watch { path, how: Look::Exists } if reply.error == NO_NODE => watching.watch_exist(path),
+        Ask::Watch { path, how: Look::Exists | Look::Data } if is_done => watching.watch_data(path),
+        Ask::Watch { path, how: Look::Children } if is_done => watching.watch_children(path),
+        Ask::AddWatch { path, mode } if is_done => watching.watch_mode(path, *mode),
+        Ask::RemoveWatches { path, kind } => {
+            watching.check(path, *kind, is_done)?;
+            watching.remove(path, *kind);
+        }
+        Ask::SetWatches { relative_zxid, .. } => {
+            let now = Zxid(reply.zxid);
+            let again = SetAgain { relative_zxid: *relative_zxid, now, watches_per_turn: usize::MAX };
+            watching.set_again(&again, changes, &[])?;
+        }
+        _ => {}
+    }
+    Ok(())
 }
