@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use tempfile::TempDir;
@@ -39,8 +39,12 @@ pub struct NamedNetwork {
 }
 
 impl NamedNetwork {
-    /// A network of members 1 to `members`, all names known; none, and why, where namespaces are not allowed.
+    /// A network of members 1 to `members`, all names known; none, and why, where namespaces are not allowed, or the
+    /// kernel does not have the family.
     pub fn new(members: usize, family: Family) -> Result<NamedNetwork, String> {
+        if family == Family::V6 && !Path::new("/proc/net/if_inet6").exists() {
+            return Err("this kernel has no IPv6".to_owned());
+        }
         let addresses = (1..=members).map(|id| address(family, id as u8)).collect();
         let files = tempfile::tempdir().expect("make a directory");
         let known = BTreeMap::new();
