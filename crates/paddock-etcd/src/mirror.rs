@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use paddock_proto::{SessionId, Zxid};
+use paddock_proto::{MemberNumber, SessionId, Zxid};
 use paddock_state::{Outboxes, State};
 use paddock_tree::{Command, InstallError, Tree, Znode};
 
@@ -26,10 +26,10 @@ pub enum MirrorError {
 }
 
 /// Numbers by which the tree knows front ends: it has to tell only this one from all others.
-pub(crate) const OTHER_FRONT: u8 = 0;
-const THIS_FRONT: u8 = 1;
+pub(crate) const OTHER_FRONT: MemberNumber = 0;
+const THIS_FRONT: MemberNumber = 1;
 /// Owner of a session that has ended and still has znodes.
-const NO_FRONT: u8 = 2;
+const NO_FRONT: MemberNumber = 2;
 
 /// Contents of a revision beside znodes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -53,7 +53,7 @@ pub struct Mirror {
 
 impl Mirror {
     /// The number by which `Command::taken_by` says that this front end took the command.
-    pub const MEMBER: u8 = THIS_FRONT;
+    pub const MEMBER: MemberNumber = THIS_FRONT;
 
     /// `front`: a number that no other front end has, drawn when it starts.
     pub fn new(keys: Keys, front: u64, limits: Limits) -> Mirror {

@@ -3,7 +3,9 @@
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use paddock_proto::{ErrorCode, Id, MultiResult, SessionId, Stat, Write, WriteReply, Zxid, parent_and_name};
+use paddock_proto::{
+    ErrorCode, Id, MemberNumber, MultiResult, SessionId, Stat, Write, WriteReply, Zxid, parent_and_name,
+};
 use paddock_tree::{Command, Outcome, QuotaOverrun, Tree};
 
 use crate::keys::Keys;
@@ -326,7 +328,7 @@ fn is_membership(command: &Command<'_>) -> bool {
 #[derive(Debug, PartialEq)]
 struct PlannedSession {
     timeout_ms: i32,
-    owner: u8,
+    owner: MemberNumber,
     is_keyed: bool,
     proven: Option<Id>,
 }

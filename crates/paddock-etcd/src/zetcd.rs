@@ -8,7 +8,7 @@ mod gob;
 
 use std::collections::BTreeMap;
 
-use paddock_proto::{Acl, SessionId, Zxid};
+use paddock_proto::{Acl, MemberNumber, SessionId, Zxid};
 use paddock_tree::{Draft, DraftError, Facts, Repairs, Tree, ZnodeKind};
 
 use gob::decode_acls;
@@ -151,7 +151,7 @@ impl Zetcd {
         self,
         revision: i64,
         drop_ephemerals: bool,
-        member: u8,
+        member: MemberNumber,
     ) -> Result<(Tree, ZetcdReport), ZetcdError> {
         let Zetcd { znodes, sessions, mut report } = self;
         let mut draft = Draft::new();

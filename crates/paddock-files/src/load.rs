@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use paddock_proto::Zxid;
+use paddock_proto::{MemberNumber, Zxid};
 use paddock_tree::{Draft, Repairs, Tree};
 
 use crate::data_dir::{self, NamedFile};
@@ -35,7 +35,7 @@ pub struct LoadOptions {
     /// True if a wrong digest is only reported.
     pub ignore_digest: bool,
     /// The member that is to serve the sessions.
-    pub member: u8,
+    pub member: MemberNumber,
 }
 
 /// Stage of a load, for its caller.

@@ -1,6 +1,6 @@
 //! The engine: changes of the source's state are shown, and clients are served by way of them.
 
-use paddock_proto::SessionId;
+use paddock_proto::{MemberNumber, SessionId};
 use paddock_state::{ClientInput, Outboxes, Serving, State};
 use paddock_tree::{AppliedTransaction, InstallError, Znode};
 
@@ -12,7 +12,7 @@ use crate::read_only::ReadOnly;
 pub struct MirrorEngine {
     clients: Clients,
     /// Number of the member that sessions of the source are shown to be of.
-    member: u8,
+    member: MemberNumber,
 }
 
 #[derive(Debug)]
@@ -32,7 +32,7 @@ pub struct Retired {
 
 impl MirrorEngine {
     /// Sessions that begin here get ids from `next_session` on.
-    pub fn new(mode: MirrorMode, member: u8, next_session: SessionId) -> MirrorEngine {
+    pub fn new(mode: MirrorMode, member: MemberNumber, next_session: SessionId) -> MirrorEngine {
         let clients = match mode {
             MirrorMode::ReadOnly => Clients::ReadOnly(ReadOnly::new(next_session.0)),
             MirrorMode::Forwarding => Clients::Forwarding(Box::new(Forwarding::new(next_session.0))),

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use paddock_proto::SessionSecret;
+use paddock_proto::{MemberNumber, SessionSecret};
 use paddock_replica::Founding;
 #[cfg(test)]
 use paddock_replica::Membership;
@@ -22,8 +22,8 @@ pub struct Config {
     pub data_dir: PathBuf,
     /// Directory of the transaction log, if it has a disk of its own.
     pub log_dir: Option<PathBuf>,
-    /// This member's number in the ensemble, 1 to 255.
-    pub member: u8,
+    /// This member's number in the ensemble.
+    pub member: MemberNumber,
     /// Ensemble that this member founds with others, if there is none yet.
     pub founding: Founding,
     /// Lines of `/zookeeper/config` for a new ensemble of this member alone, with the data that is there: for a quorum that is lost
@@ -72,7 +72,7 @@ pub struct Config {
 impl Config {
     /// The number that tells the process with these settings from all others that have run or run with its member number.
     pub fn process(&self) -> u64 {
-        self.seed.wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(u32::from(self.member)) | 1
+        self.seed.wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(self.member) | 1
     }
 
     pub(crate) fn log_dir(&self) -> PathBuf {

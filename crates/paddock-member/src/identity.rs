@@ -8,6 +8,7 @@
 //! The last line is a checksum of the others: a flipped bit would make the member one of another ensemble, which all others refuse without
 //! an end. Earlier builds wrote none; such a file is read, and written anew.
 
+use paddock_proto::MemberNumber;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -43,7 +44,7 @@ pub enum IdentityError {
          with an empty directory",
         path.display()
     )]
-    AnotherMember { path: PathBuf, found: u8, configured: u8 },
+    AnotherMember { path: PathBuf, found: MemberNumber, configured: MemberNumber },
     #[error(
         "the newest snapshot in {} is of ensemble {found:016x}, but the directory belongs to ensemble {expected:016x}; \
          put its own snapshots back, or start with an empty directory",
@@ -67,7 +68,7 @@ impl IdentityError {
 /// The contents of the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Identity {
-    pub(crate) member: u8,
+    pub(crate) member: MemberNumber,
     pub(crate) cluster: Cluster,
 }
 
@@ -139,7 +140,7 @@ pub(crate) fn write(disk: &dyn Disk, config: &Config, cluster: Cluster) -> Resul
 pub(crate) fn write_to(
     disk: &dyn Disk,
     data_dir: &Path,
-    member: u8,
+    member: MemberNumber,
     cluster: Cluster,
 ) -> Result<(), IdentityError> {
     let path = data_dir.join(NAME);

@@ -5,9 +5,10 @@
 
 use std::sync::Arc;
 
+use paddock_proto::MemberNumber;
 use paddock_replica::{
     Applied, Cluster, Effects, Group, Input, Install, LogEntry, MemberFacts, Presence, Replica,
-    ReplicaOptions, Replicated, Role, Standing,
+    ReplicaOptions, Replicated, Role, Standing, member_number, raft_id,
 };
 use paddock_state::{Now, Serving};
 use paddock_storage::snapshot::SnapshotFile;
@@ -395,12 +396,12 @@ impl Member {
     /// Carries out the effects that concern other members and need not wait for the disk.
     fn talk(&mut self, at: usize, shell: &mut impl Shell) {
         let MemberGroup { number, group, effects, snapshots, incoming, .. } = &mut self.groups[at];
-        effects.differing.drain(..).for_each(|member| shell.raise_alarm(member));
+        effects.differing.drain(..).for_each(|member| shell.raise_alarm(number_of(member)));
         for (from, cluster) in effects.foreign.drain(..) {
-            shell.refuse(member_number(from), cluster);
+            shell.refuse(number_of(from), cluster);
         }
         for (to, message) in effects.messages.drain(..) {
-            shell.send(member_number(to), addressed::seal(*number, message));
+            shell.send(number_of(to), addressed::seal(*number, message));
         }
         if std::mem::take(&mut effects.wants_snapshot) {
             snapshots.want();
@@ -570,13 +571,14 @@ impl Member {
     }
 }
 
-fn member_number(id: u64) -> u8 {
-    u8::try_from(id).expect("members have numbers up to 255")
+/// The member that the Raft group knows by this id. Only a member is sent messages, and only one has sent any.
+fn number_of(id: u64) -> MemberNumber {
+    member_number(id).expect("ids of the group are those of members")
 }
 
 fn replica_options(config: &Config) -> ReplicaOptions {
     ReplicaOptions {
-        member: u64::from(config.member),
+        member: raft_id(config.member),
         founding: config.founding.clone(),
         tick_ms: config.tick_ms,
         garbage_interval_ms: config.garbage_interval_ms,

@@ -1,5 +1,6 @@
 //! Data directories of members that do not run: one made from a tree, and one read into a tree.
 
+use paddock_proto::MemberNumber;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -61,7 +62,7 @@ pub enum OfflineError {
 pub fn make_directory(
     disk: &Arc<dyn Disk>,
     dir: &Path,
-    member: u8,
+    member: MemberNumber,
     tree: &mut Tree,
 ) -> Result<(), OfflineError> {
     check_free(disk.as_ref(), dir)?;
@@ -104,7 +105,7 @@ impl DirectoryInMaking {
     }
 
     /// Gives it a state, and its name, on the same disk.
-    pub fn finish(self, dir: &Path, member: u8, tree: &mut Tree) -> Result<(), OfflineError> {
+    pub fn finish(self, dir: &Path, member: MemberNumber, tree: &mut Tree) -> Result<(), OfflineError> {
         let DirectoryInMaking { disk, unfinished } = self;
         check_free(disk.as_ref(), dir)?;
         write_snapshot(&disk, &unfinished.join(SNAPSHOT_DIR), member, tree)?;
@@ -130,7 +131,7 @@ fn io(action: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> Offli
 fn write_snapshot(
     disk: &Arc<dyn Disk>,
     dir: &Path,
-    member: u8,
+    member: MemberNumber,
     tree: &mut Tree,
 ) -> Result<(), SnapshotError> {
     let app = Membership::new(vec![member.into()], vec![]).encode();

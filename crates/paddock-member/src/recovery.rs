@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use bytes::Bytes;
-use paddock_replica::{Cluster, HardState, LogEntry, Membership, Recovered, Replicated};
+use paddock_replica::{Cluster, HardState, LogEntry, Membership, Recovered, Replicated, raft_id};
 use paddock_storage::snapshot::{self, SnapshotFile};
 use paddock_storage::{
     DirLock, Disk, GroupNumber, Index, LockError, Log, LogError, LogOptions, Progress, ReadLog, Record,
@@ -159,7 +159,7 @@ pub(crate) fn recover(
         recovered.learn_first();
     }
     if let Some(members) = &config.refounding {
-        if recovered.is_alone(u64::from(config.member)) {
+        if recovered.is_alone(raft_id(config.member)) {
             return Err(RecoveryError::AloneAlready { path: config.data_dir.clone() });
         }
         refound(&mut log, &mut recovered, config, members)?;
@@ -168,7 +168,7 @@ pub(crate) fn recover(
         // The id in the log is newer than the one that was written down.
         recovered.cluster = Cluster::Known(cluster);
     }
-    recovered.begin(u64::from(config.member), config.process(), state.tree(), clock.now());
+    recovered.begin(raft_id(config.member), config.process(), state.tree(), clock.now());
     let is_written = write_down(&mut log, &recovered.hard_state)?;
     if is_written {
         identity::settle(disk.as_ref(), config, identity)?;
@@ -221,7 +221,7 @@ fn refound(log: &mut Log, recovered: &mut Recovered, config: &Config, members: &
     let (index, term) =
         recovered.entries.last().map_or(recovered.snapshot, |entry| (entry.index, entry.term));
     let term = term.max(recovered.hard_state.term) + 1;
-    let entry = LogEntry::refounding(index + 1, term, u64::from(config.member), config.seed, members);
+    let entry = LogEntry::refounding(index + 1, term, raft_id(config.member), config.seed, members);
     let hard_state =
         HardState { term, vote: 0, commit: entry.index, silent_until: 0, ..recovered.hard_state };
     log.append(Record::HardState { group: HOME, payload: &hard_state.encode() });

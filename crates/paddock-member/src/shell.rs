@@ -1,5 +1,6 @@
 //! Shell of a member: the process around it, as far as the member needs it.
 
+use paddock_proto::MemberNumber;
 #[cfg(feature = "testing")]
 use paddock_replica::LogEntry;
 use paddock_replica::{HeldState, OwnState, Replicated};
@@ -12,10 +13,10 @@ use crate::snapshots::{SnapshotOrder, Taken};
 /// The process around a member. It keeps the state, so that it can answer reads without the member.
 pub trait Shell: Clock {
     /// Sends a message to another member. One that is lost is sent again, or was not needed.
-    fn send(&mut self, to: u8, message: Vec<u8>);
+    fn send(&mut self, to: MemberNumber, message: Vec<u8>);
 
     /// Cuts the link to a peer that belongs to another ensemble, whose id this is.
-    fn refuse(&mut self, peer: u8, cluster: u64);
+    fn refuse(&mut self, peer: MemberNumber, cluster: u64);
 
     /// Calls `change` with the state, which no other thread sees meanwhile, and then delivers what is in the outboxes. A reader of the
     /// state must find that all events that came before are on their way.
@@ -30,7 +31,7 @@ pub trait Shell: Clock {
     fn members_changed(&mut self);
 
     /// Reports that another member's state differs from this one's: one of the two is not what the log made it.
-    fn raise_alarm(&mut self, member: u64);
+    fn raise_alarm(&mut self, member: MemberNumber);
 
     /// Receives all that is committed, in order, before it is applied.
     #[cfg(feature = "testing")]

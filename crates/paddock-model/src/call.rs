@@ -2,8 +2,8 @@
 
 use paddock_proto::jute::{Reader, Writer};
 use paddock_proto::{
-    Acl, DecodeError, ErrorCode, Id, IdList, OpCode, Perms, Reconfig, SessionId, SessionSecret, Stat, Write,
-    encode,
+    Acl, DecodeError, ErrorCode, Id, IdList, MemberNumber, OpCode, Perms, Reconfig, SessionId, SessionSecret,
+    Stat, Write, encode,
 };
 use paddock_tree::{Command, Tree};
 
@@ -251,7 +251,7 @@ impl Wish {
 pub struct Call {
     pub session: SessionId,
     /// The member that took it from its client.
-    pub member: u8,
+    pub member: MemberNumber,
     pub time_ms: i64,
     pub ids: Vec<Id>,
     /// Limits of quotas count.
@@ -295,7 +295,7 @@ impl Call {
     /// Applies the call for its effect, which must not be a refusal.
     pub fn must(&self, tree: &mut Tree) {
         let bytes = self.encode();
-        let command = Command::decode(&bytes).expect("a command comes back as encoded");
+        let command = Command::decode(&bytes).expect("a command comes back as encoded").taken_by(self.member);
         let outcome = tree.apply(&command);
         assert!(outcome.result.is_ok(), "{self:?}: {:?}", outcome.result);
     }

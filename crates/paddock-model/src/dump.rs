@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use paddock_proto::jute::Reader;
-use paddock_proto::{Acl, Id, IdList, Read, SessionId, Stat, Zxid};
+use paddock_proto::{Acl, Id, IdList, MemberNumber, Read, SessionId, Stat, Zxid};
 use paddock_tree::{Asker, Tree};
 
 #[derive(Clone, Debug, PartialEq)]
@@ -11,7 +11,7 @@ pub struct Dump {
     pub zxid: Zxid,
     pub znodes: BTreeMap<String, Znode>,
     /// Each with its timeout and the member that serves it.
-    pub sessions: Vec<(SessionId, i32, u8)>,
+    pub sessions: Vec<(SessionId, i32, MemberNumber)>,
     /// Sessions with a password of the ensemble's own, or an identity that they are bound to.
     pub rights: Vec<(SessionId, bool, Option<Id>)>,
     pub ephemerals: Vec<(SessionId, Vec<String>)>,
@@ -53,7 +53,7 @@ fn rights(tree: &Tree, session: SessionId) -> (SessionId, bool, Option<Id>) {
     (session, tree.is_session_keyed(session), tree.session_identity(session).cloned())
 }
 
-fn owner(tree: &Tree, session: SessionId) -> u8 {
+fn owner(tree: &Tree, session: SessionId) -> MemberNumber {
     tree.session_owner(session).expect("a session has an owner")
 }
 

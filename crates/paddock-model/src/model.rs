@@ -13,7 +13,7 @@ mod write;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use paddock_proto::{Acl, ErrorCode, EventKind, Id, Perms, SessionId, Stat, WriteReply, Zxid};
+use paddock_proto::{Acl, ErrorCode, EventKind, Id, MemberNumber, Perms, SessionId, Stat, WriteReply, Zxid};
 use paddock_tree::{Change, Outcome};
 
 use crate::dump::{Dump, Znode};
@@ -39,7 +39,7 @@ pub struct Model {
 struct Session {
     timeout_ms: i32,
     /// The member that serves it.
-    owner: u8,
+    owner: MemberNumber,
     /// The session began when there was a secret.
     is_keyed: bool,
     proven: Option<Id>,

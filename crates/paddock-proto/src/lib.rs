@@ -27,7 +27,10 @@ pub use dialect::Dialect;
 pub use error::ErrorCode;
 pub use ids::{SessionId, Xid, Zxid};
 pub use jute::DecodeError;
-pub use member::{Bracketed, ClientAddress, EnsembleMember, InvalidMember, MemberRole, Reach};
+pub use member::{
+    Bracketed, ClientAddress, EnsembleMember, InvalidMember, MEMBER_NUMBER_MAX, MemberNumber, MemberRole,
+    Reach, narrow_member_number,
+};
 pub use op::OpCode;
 pub use path::{InvalidPath, parent_and_name, validate_path};
 pub use reply::{MultiResult, ReplyHeader, WriteReply};

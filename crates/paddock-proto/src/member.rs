@@ -9,11 +9,23 @@ use std::net::{IpAddr, Ipv6Addr};
 const FORM: &str = "HOST:PORT:PORT[:participant|observer][;[ADDRESS:]PORT]";
 const A_PORT: &str = "a port from 1 to 65535";
 
+/// Number of a member in its ensemble: N of `server.N`, from 0 to `MEMBER_NUMBER_MAX`. The Raft library has ids of its own, which
+/// `paddock-replica` makes of it; ids of sessions begin with its low byte.
+pub type MemberNumber = u32;
+
+/// The largest number: ClickHouse Keeper has an `int32`, ZooKeeper a `long`.
+pub const MEMBER_NUMBER_MAX: MemberNumber = i32::MAX as MemberNumber;
+
+/// The byte that stands for a number in records of a fixed form: the number itself from 1 to 255, and 0 for every other, which follows
+/// elsewhere in four bytes. Earlier builds knew no others.
+pub fn narrow_member_number(member: MemberNumber) -> u8 {
+    u8::try_from(member).unwrap_or(0)
+}
+
 /// One member as all members know it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EnsembleMember {
-    /// 1 to 255.
-    pub id: u8,
+    pub id: MemberNumber,
     /// A name or an address, one of IPv6 without brackets. It is never resolved for good: names move.
     pub host: String,
     /// Address where peers connect.
@@ -77,7 +89,7 @@ fn wrong(expected: &'static str, found: &str) -> InvalidMember {
 
 impl EnsembleMember {
     /// Reads the value of `server.ID`. Returns too how many addresses stand behind the first one, which is the one used.
-    pub fn parse(id: u8, text: &str) -> Result<(EnsembleMember, usize), InvalidMember> {
+    pub fn parse(id: MemberNumber, text: &str) -> Result<(EnsembleMember, usize), InvalidMember> {
         let malformed = || wrong(FORM, text);
         let mut halves = text.trim_end_matches(';').split(';');
         let (peers, client, None) = (halves.next().unwrap_or(""), halves.next(), halves.next()) else {
@@ -99,7 +111,7 @@ impl EnsembleMember {
     }
 
     /// Reads the value of `server.ID` as ClickHouse Keeper's `/keeper/config` writes it: `HOST:PORT[;participant|learner][;PRIORITY]`.
-    pub fn parse_of_keeper(id: u8, text: &str) -> Option<EnsembleMember> {
+    pub fn parse_of_keeper(id: MemberNumber, text: &str) -> Option<EnsembleMember> {
         let mut parts = text.split(';');
         let (host, port) = split_host(parts.next()?)?;
         let port = peer_port(port).ok()?;

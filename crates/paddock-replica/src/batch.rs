@@ -5,7 +5,7 @@
 //! from there through the log to everybody.
 
 use bytes::Bytes;
-use paddock_proto::{DecodeError, SessionId, Write};
+use paddock_proto::{DecodeError, MEMBER_NUMBER_MAX, MemberNumber, SessionId, Write, narrow_member_number};
 use paddock_tree::{Command, Origin};
 
 use crate::LogEntry;
@@ -15,6 +15,8 @@ use crate::log_entry::COMMANDS;
 const LENGTH_BYTES: usize = 4;
 const ORIGIN_BYTES: usize = 1 + 8;
 const HEAD_BYTES: usize = ORIGIN_BYTES + 8 + LENGTH_BYTES;
+/// The head of a batch of a member whose number is 0 or has more than a byte: the byte for it is 0, and the number follows.
+const WIDE_HEAD_BYTES: usize = HEAD_BYTES + 4;
 /// Room that a batch begins with: that of a lone command seldom grows.
 const FIRST_BYTES: usize = 256;
 
@@ -47,7 +49,7 @@ impl BatchBuilder {
 
     /// The command at this place is of no session any more.
     pub(crate) fn withdraw(&mut self, place: usize) {
-        withdraw(&mut self.bytes, place);
+        withdraw_behind(HEAD_BYTES, &mut self.bytes, place);
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -59,21 +61,33 @@ impl BatchBuilder {
         let mut bytes = std::mem::replace(self, BatchBuilder::new()).bytes;
         let len =
             u32::try_from(bytes.len() - HEAD_BYTES).expect("a batch is closed long before it has 4 GiB");
-        bytes[0] = origin.member;
+        bytes[0] = narrow_member_number(origin.member);
         bytes[1..9].copy_from_slice(&origin.incarnation.to_le_bytes());
         bytes[9..17].copy_from_slice(&number.to_le_bytes());
         bytes[17..HEAD_BYTES].copy_from_slice(&len.to_le_bytes());
+        if bytes[0] == 0 {
+            bytes.splice(HEAD_BYTES..HEAD_BYTES, origin.member.to_le_bytes());
+        }
         Bytes::from(bytes)
     }
 }
 
 /// Makes the command at a place in a whole batch one of no session. One that begins a session or comes back to one is refused then.
 pub(crate) fn withdraw(batch: &mut [u8], place: usize) {
-    let mut at = HEAD_BYTES;
+    withdraw_behind(head_bytes(batch), batch, place);
+}
+
+fn withdraw_behind(head: usize, batch: &mut [u8], place: usize) {
+    let mut at = head;
     for _ in 0..place {
         at += LENGTH_BYTES + length_at(batch, at);
     }
     batch[at + LENGTH_BYTES..][..Command::TIME_OFFSET].copy_from_slice(&SessionId::NONE.0.to_be_bytes());
+}
+
+/// Length of the head of a batch.
+fn head_bytes(batch: &[u8]) -> usize {
+    if batch[0] == 0 { WIDE_HEAD_BYTES } else { HEAD_BYTES }
 }
 
 /// Length of the command that begins here with its length.
@@ -116,7 +130,7 @@ impl EntryBuilder {
             self.bytes.reserve_exact(1 + batch.len());
             self.bytes.push(COMMANDS);
         }
-        let mut at = self.bytes.len() + HEAD_BYTES;
+        let mut at = self.bytes.len() + head_bytes(batch);
         self.bytes.extend_from_slice(batch);
         while at < self.bytes.len() {
             let len = length_at(&self.bytes, at);
@@ -210,13 +224,27 @@ impl LogEntry {
 }
 
 fn next_batch<'a>(rest: &mut &'a [u8]) -> Result<Batch<'a>, DecodeError> {
-    let (head, behind) = rest.split_first_chunk::<HEAD_BYTES>().ok_or(DecodeError::Truncated)?;
+    let (head, mut behind) = rest.split_first_chunk::<HEAD_BYTES>().ok_or(DecodeError::Truncated)?;
     let number = |at: usize| u64::from_le_bytes(std::array::from_fn(|i| head[at + i]));
     let len = u32::from_le_bytes(std::array::from_fn(|i| head[17 + i])) as usize;
+    let member = match head[0] {
+        0 => wide_number(&mut behind)?,
+        narrow => narrow.into(),
+    };
     let (commands, behind) = behind.split_at_checked(len).ok_or(DecodeError::Truncated)?;
     *rest = behind;
-    let origin = Origin { member: head[0], incarnation: number(1) };
+    let origin = Origin { member, incarnation: number(1) };
     Ok(Batch { origin, number: number(9), commands })
+}
+
+/// The number that ends a head whose first byte is 0.
+fn wide_number(rest: &mut &[u8]) -> Result<MemberNumber, DecodeError> {
+    let (wide, behind) = rest.split_first_chunk::<4>().ok_or(DecodeError::Truncated)?;
+    *rest = behind;
+    let member = MemberNumber::from_le_bytes(*wide);
+    let is_one = narrow_member_number(member) == 0 && member <= MEMBER_NUMBER_MAX;
+    let unknown = DecodeError::UnknownValue { field: "member", value: member as i32 };
+    if is_one { Ok(member) } else { Err(unknown) }
 }
 
 fn next_command<'a>(rest: &mut &'a [u8]) -> Result<Command<'a>, DecodeError> {
@@ -243,7 +271,7 @@ mod tests {
         command
     }
 
-    fn batch(member: u8, number: u64, sessions: &[i64]) -> Bytes {
+    fn batch(member: MemberNumber, number: u64, sessions: &[i64]) -> Bytes {
         let mut batch = BatchBuilder::new();
         sessions.iter().for_each(|session| batch.push(&close(*session)));
         assert_eq!(batch.commands(), sessions.len());
@@ -257,6 +285,9 @@ mod tests {
         entry.add(&batch(1, 5, &[1, 2]), 1000);
         entry.add_foreign(&batch(2, 9, &[]), 1001).unwrap();
         entry.add_foreign(&batch(3, 1, &[3]), 1002).unwrap();
+        for wide in [0, 256, 1001, MEMBER_NUMBER_MAX] {
+            entry.add_foreign(&batch(wide, 2, &[4, 5]), 1003).unwrap();
+        }
         let payload = entry.take();
         let seen: Vec<_> = batches(&payload)
             .map(|batch| {
@@ -265,18 +296,27 @@ mod tests {
             })
             .collect();
         assert_eq!(
-            seen,
+            seen[..3],
             [(1, 5, vec![(1, 1000, 1), (2, 1000, 1)]), (2, 9, vec![]), (3, 1, vec![(3, 1002, 3)])]
         );
+        for (wide, seen) in [0, 256, 1001, MEMBER_NUMBER_MAX].into_iter().zip(&seen[3..]) {
+            assert_eq!(*seen, (wide, 2, vec![(4, 1003, wide), (5, 1003, wide)]));
+        }
         assert_eq!(batches(&[]).count(), 0);
     }
 
     #[test]
     fn a_command_that_is_withdrawn_is_of_no_session() {
+        for member in [1, 0, 1001] {
+            check_withdrawal(member);
+        }
+    }
+
+    fn check_withdrawal(member: MemberNumber) {
         let mut builder = BatchBuilder::new();
         [1, 2, 3].iter().for_each(|session| builder.push(&close(*session)));
         builder.withdraw(1);
-        let batch = builder.take(Origin { member: 1, incarnation: 7 }, 5);
+        let batch = builder.take(Origin { member, incarnation: 7 }, 5);
         let sessions = |batch: &[u8]| {
             let batch = next_batch(&mut &batch[..]).unwrap();
             batch.commands().map(|command| command.session.0).collect::<Vec<_>>()
@@ -304,7 +344,22 @@ mod tests {
 
     #[test]
     fn bytes_that_are_no_batch_are_not_taken() {
-        let whole = batch(1, 1, &[1, 2]);
+        for member in [1, 1001] {
+            check_parts(&batch(member, 1, &[1, 2]));
+        }
+        // A number that has a byte stands there; two forms of one would be two.
+        let mut twofold = batch(1001, 1, &[]).to_vec();
+        twofold[HEAD_BYTES..].copy_from_slice(&7_u32.to_le_bytes());
+        assert!(EntryBuilder::new().add_foreign(&twofold, 0).is_err());
+    }
+
+    #[test]
+    fn a_batch_of_a_small_number_is_as_earlier_builds_write_it() {
+        let head = [vec![3], 7_u64.to_le_bytes().into(), 1_u64.to_le_bytes().into(), vec![0; 4]].concat();
+        assert_eq!(batch(3, 1, &[]), head);
+    }
+
+    fn check_parts(whole: &[u8]) {
         let mut entry = EntryBuilder::new();
         for end in 0..whole.len() {
             assert!(entry.add_foreign(&whole[..end], 0).is_err(), "cut at {end}");

@@ -11,6 +11,7 @@ use paddock_tree::Tree;
 use crate::Membership;
 use crate::effects::{Effects, Messages};
 use crate::message::PeerMessage;
+use crate::raft_id::logged;
 
 /// Number of entries between two digests: one is taken at every multiple of it.
 const EVERY: u64 = 64;
@@ -158,7 +159,7 @@ impl Digests {
     fn note_difference(&mut self, told: ToldDigest, own: u64) {
         let ToldDigest { from, index, digest, .. } = told;
         let (own, other) = (format!("{own:016x}"), format!("{digest:016x}"));
-        tracing::error!(member = from, index, own, other, "the states of two members differ");
+        tracing::error!(member = logged(from), index, own, other, "the states of two members differ");
         self.differing.push(from);
         self.is_in_doubt = true;
     }

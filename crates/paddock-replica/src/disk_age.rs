@@ -6,6 +6,7 @@ use paddock_tree::Tree;
 
 use crate::Recovered;
 use crate::message::{FoundOnDisk, Ruling};
+use crate::raft_id::{logged, raft_id};
 
 /// The last entry that a member had acknowledged: its term, as far as that is known, and its index.
 pub(crate) type Acknowledged = (Option<u64>, u64);
@@ -44,7 +45,7 @@ impl DiskAge {
 
     /// Takes the starts from a state that was loaded.
     pub(crate) fn adopt(&mut self, tree: &Tree) {
-        self.starts = (1..=u8::MAX).filter_map(|id| Some((id.into(), tree.incarnation(id)?))).collect();
+        self.starts = tree.incarnations().map(|(member, start)| (raft_id(member), start)).collect();
     }
 
     /// The state has applied something of this start of a member.
@@ -90,7 +91,7 @@ impl DiskAge {
         }
         if self.complaints.insert((member, found.start)) {
             tracing::error!(
-                member,
+                member = logged(member),
                 last_entry = found.last.1,
                 acknowledged = acknowledged.map(|(_, index)| index),
                 start = found.former_start,

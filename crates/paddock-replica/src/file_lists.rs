@@ -13,7 +13,8 @@
 
 use std::collections::BTreeMap;
 
-use paddock_proto::{EnsembleMember, MemberRole, Reach};
+use crate::raft_id::raft_id;
+use paddock_proto::{EnsembleMember, MemberNumber, MemberRole, Reach};
 use paddock_tree::{member_lines, parse_members};
 
 /// Ticks between two of the times at which a member tells its list.
@@ -141,7 +142,7 @@ fn mended(lists: &[List<'_>], present: &[EnsembleMember]) -> Option<Vec<Ensemble
 }
 
 /// The line of a member that stands in more than half of `of` lists.
-fn common_place<'a>(lists: &[List<'a>], id: u8, of: usize) -> Option<&'a EnsembleMember> {
+fn common_place<'a>(lists: &[List<'a>], id: MemberNumber, of: usize) -> Option<&'a EnsembleMember> {
     let places: Vec<&EnsembleMember> = lists.iter().filter_map(|list| list.place_of(id)).collect();
     let votes = |one: &EnsembleMember| places.iter().filter(|other| has_same_place(one, other)).count();
     places.iter().find(|one| 2 * votes(one) > of).copied()
@@ -161,9 +162,9 @@ struct List<'a> {
 impl<'a> List<'a> {
     /// The line of a member, if it says where the others find it: 0.0.0.0 does not, nor does the address for itself on which a member
     /// listens on its own machine.
-    fn place_of(&self, id: u8) -> Option<&'a EnsembleMember> {
+    fn place_of(&self, id: MemberNumber) -> Option<&'a EnsembleMember> {
         let member = self.members.iter().find(|member| member.id == id)?;
-        let least = if self.owner == u64::from(id) { Reach::Others } else { Reach::ItsOwn };
+        let least = if self.owner == raft_id(id) { Reach::Others } else { Reach::ItsOwn };
         (Reach::of(&member.host) >= least).then_some(member)
     }
 }
@@ -203,11 +204,11 @@ fn one_step(present: &[EnsembleMember], wanted: &[EnsembleMember]) -> Option<Vec
 mod tests {
     use super::*;
 
-    fn line(id: u8, host: &str) -> String {
+    fn line(id: MemberNumber, host: &str) -> String {
         format!("server.{id}={host}:2888:3888:participant;2181\n")
     }
 
-    fn lines(ids: &[u8]) -> String {
+    fn lines(ids: &[MemberNumber]) -> String {
         ids.iter().map(|id| line(*id, &format!("zoo{id}"))).collect()
     }
 
@@ -220,7 +221,7 @@ mod tests {
         let mut lists = FileLists::new(own, true);
         told.iter().for_each(|(from, lines)| lists.hear(*from, lines));
         let present = members(present);
-        let voters: Vec<u64> = present.iter().map(|member| member.id.into()).collect();
+        let voters: Vec<u64> = present.iter().map(|member| raft_id(member.id)).collect();
         let asked = lists.next_members(1, &voters, &present);
         assert_eq!(lists.next_members(1, &voters, &present), None, "it was asked for just now");
         asked.map(|lines| lines.replace(":2888:3888:participant;0.0.0.0:2181\n", " "))
@@ -249,7 +250,7 @@ mod tests {
 
     #[test]
     fn a_member_may_have_no_address_for_itself() {
-        let own = |id: u8| lines(&[1, 2, 3, 4]).replace(&format!("zoo{id}:"), "0.0.0.0:");
+        let own = |id: MemberNumber| lines(&[1, 2, 3, 4]).replace(&format!("zoo{id}:"), "0.0.0.0:");
         let three = lines(&[1, 2, 3]);
         let asked = next(&own(1), &[(2, &own(2)), (3, &own(3))], &three);
         assert_eq!(asked, Some("server.1=zoo1 server.2=zoo2 server.3=zoo3 server.4=zoo4 ".to_owned()));

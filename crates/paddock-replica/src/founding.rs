@@ -21,6 +21,7 @@ use paddock_proto::OpCode;
 use paddock_proto::jute::Writer;
 
 use crate::configuration::ConfigurationEntry;
+use crate::raft_id::raft_id;
 use crate::{HardState, LogEntry, Membership};
 
 /// Number of the round that the founding is. No round of the Raft library has it.
@@ -101,7 +102,7 @@ pub(crate) fn naming_commands(
 ) -> Vec<(OpCode, Vec<u8>)> {
     let is_present = |line: &&str| {
         let id = line.strip_prefix("server.").and_then(|rest| rest.split('=').next()?.parse().ok());
-        id.is_some_and(|id| membership.contains(id))
+        id.is_some_and(|id| membership.contains(raft_id(id)))
     };
     let present: String = members.lines().filter(is_present).map(|line| format!("{line}\n")).collect();
     let mut body = Vec::new();

@@ -11,6 +11,7 @@ use crate::effects::QueuedEffects;
 use crate::leading::Leading;
 use crate::membership_change::MembershipChange;
 use crate::presence::Presence;
+use crate::raft_id::member_number;
 use crate::read_only::ReadOnly;
 use crate::requests::Requests;
 use crate::snapshot_transfer::SnapshotTransfer;
@@ -40,7 +41,8 @@ impl Group {
     pub fn new(presence: &Presence, recovered: Recovered, state: &Replicated, now: Now) -> Group {
         assert!(state.applied() == recovered.snapshot, "the state is the snapshot's");
         let (options, written) = (&presence.options, recovered.hard_state);
-        let origin = Origin { member: options.member as u8, incarnation: written.incarnation };
+        let member = member_number(options.member).expect("the options name a member");
+        let origin = Origin { member, incarnation: written.incarnation };
         Group {
             consensus: Consensus::new(options.member, options.seed, options.entry_bytes_kept, recovered),
             leadership: Leadership::default(),

@@ -13,6 +13,7 @@ use paddock_tree::{Ensemble, Tree};
 
 use crate::Membership;
 use crate::membership::{Follower, MembershipStep, StepTo};
+use crate::raft_id::{all_logged, logged, raft_id};
 
 /// Ticks for which a newcomer may be silent before a change is given up.
 const SILENT_TICKS_MAX: u32 = 100;
@@ -96,7 +97,7 @@ impl MembershipChange {
         self.addresses = tree.ensemble().map(Ensemble::members_digest);
         let settled = tree.ensemble().filter(|ensemble| ensemble.target.is_none());
         self.settled = settled.map(|ensemble| ensemble.members.clone()).unwrap_or_default();
-        let belongs = |ensemble: &Ensemble| ensemble.all_members().any(|member| u64::from(member.id) == own);
+        let belongs = |ensemble: &Ensemble| ensemble.all_members().any(|member| raft_id(member.id) == own);
         let is_removed = tree.ensemble().is_some_and(|ensemble| !belongs(ensemble));
         if is_removed && !self.is_removed {
             tracing::error!(
@@ -178,15 +179,12 @@ impl Target {
         let ensemble = tree.ensemble()?;
         let with = |role| {
             let members = ensemble.wanted().iter().filter(move |member| member.role == role);
-            members.map(|member| u64::from(member.id)).collect()
+            members.map(|member| raft_id(member.id)).collect::<Vec<u64>>()
         };
-        Some(Target {
-            voters: with(MemberRole::Participant),
-            learners: with(MemberRole::Observer),
-            is_change: ensemble.target.is_some(),
-            since,
-            ..Target::default()
-        })
+        // Sorted by Raft ids, which is another order than that of numbers.
+        let Membership { voters, learners, .. } =
+            Membership::new(with(MemberRole::Participant), with(MemberRole::Observer));
+        Some(Target { voters, learners, is_change: ensemble.target.is_some(), since, ..Target::default() })
     }
 
     fn contains(&self, member: u64) -> bool {
@@ -242,7 +240,7 @@ impl Target {
             if let Some(transferee) =
                 candidates.max_by_key(|id| view.followers.get(id).map(|follower| follower.matched))
             {
-                tracing::info!(to = transferee, "this leader is to leave: handing the lead over");
+                tracing::info!(to = logged(transferee), "this leader is to leave: handing the lead over");
                 return actions.push(MembershipAction::HandOver { transferee });
             }
             // No member that stays can lead yet.
@@ -250,7 +248,7 @@ impl Target {
         }
         let joining = goal.iter().filter(|id| !voters.contains(id)).map(|id| (*id, StepTo::Voter));
         let leaving = voters.iter().filter(|id| !goal.contains(id)).map(|id| (*id, StepTo::Learner));
-        tracing::info!(from = ?voters, to = ?goal, "changing the voters");
+        tracing::info!(from = ?all_logged(voters), to = ?all_logged(&goal), "changing the voters");
         actions.push(MembershipAction::Propose(joining.chain(leaving).collect()));
     }
 
@@ -278,7 +276,7 @@ impl Target {
         let is_over = self.silent_ticks > SILENT_TICKS_MAX || self.idle_ticks > IDLE_TICKS_MAX;
         if is_over && self.is_change && !self.is_settled {
             let reason = if is_silent { "cannot be reached" } else { "do not catch up" };
-            tracing::error!(members = ?late, "change of members given up: members {reason}");
+            tracing::error!(members = ?all_logged(late), "change of members given up: members {reason}");
             self.is_settled = true;
             actions.push(MembershipAction::Settle(Some(ErrorCode::NewConfigNoQuorum)));
         }
@@ -299,7 +297,7 @@ impl LeaderView<'_> {
 }
 
 fn ids(step: &MembershipStep) -> Vec<u64> {
-    step.iter().map(|(id, _)| *id).collect()
+    step.iter().map(|(id, _)| logged(*id)).collect()
 }
 
 #[cfg(test)]
@@ -316,6 +314,16 @@ mod tests {
 
     fn view<'a>(membership: &'a Membership, followers: &[(u64, Follower)]) -> LeaderView<'a> {
         LeaderView { own: 1, membership, committed: 100, followers: followers.iter().copied().collect() }
+    }
+
+    #[test]
+    fn member_0_belongs_where_raft_has_it() {
+        let mut tree = Tree::new();
+        let members = "server.0=a:1:2\nserver.1=b:1:2\nserver.257=c:1:2:observer\n";
+        tree.refound_ensemble(7, members);
+        let target = Target::of(&tree, 90).expect("there is an ensemble");
+        let membership = Membership::new(vec![raft_id(0), 1], vec![257]);
+        assert_eq!((&target.voters, &target.learners), (&membership.voters, &membership.learners));
     }
 
     #[test]

@@ -7,7 +7,7 @@ use crate::Membership;
 /// Settings of one member. They stay the same as long as its process runs.
 #[derive(Clone, Debug)]
 pub struct ReplicaOptions {
-    /// Number of this member in the ensemble, 1 to 255.
+    /// Raft id of this member: see `raft_id`.
     pub member: u64,
     /// Ensemble that this member founds with others, if it has no data and there is none yet.
     pub founding: Founding,

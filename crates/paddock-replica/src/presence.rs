@@ -31,10 +31,6 @@ pub struct Presence {
 impl Presence {
     /// A member as its disk describes it; `recovered` is that of the group in which the ensemble is named.
     pub fn new(options: ReplicaOptions, recovered: &Recovered, now: Now) -> Presence {
-        assert!(
-            (1..=255).contains(&options.member),
-            "a member's number is the top byte of its sessions' ids"
-        );
         let (silent_until, incarnation) =
             (recovered.hard_state.silent_until, recovered.hard_state.incarnation);
         assert!(incarnation > 0, "a member begins with the number of its start");

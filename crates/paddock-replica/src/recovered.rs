@@ -5,6 +5,7 @@ use paddock_tree::Tree;
 
 use crate::configuration::ConfigurationEntry;
 use crate::message::FoundOnDisk;
+use crate::raft_id::{member_number, raft_id};
 use crate::{Cluster, HardState, LogEntry, Membership};
 
 /// Log, snapshot and identity of a member, as they were found on its disk.
@@ -54,8 +55,9 @@ impl Recovered {
     pub fn begin(&mut self, member: u64, process: u64, tree: &Tree, now: Now) {
         let logged = self.entries.iter().flat_map(LogEntry::batches).map(|batch| batch.origin);
         let logged =
-            logged.filter(|origin| u64::from(origin.member) == member).map(|origin| origin.incarnation);
-        let known = tree.incarnation(member as u8).into_iter().chain([self.hard_state.incarnation]);
+            logged.filter(|origin| raft_id(origin.member) == member).map(|origin| origin.incarnation);
+        let in_tree = member_number(member).and_then(|member| tree.incarnation(member));
+        let known = in_tree.into_iter().chain([self.hard_state.incarnation]);
         self.former_start = self.hard_state.incarnation;
         self.last_known_start = logged.chain(known).max().unwrap_or_default();
         let next = Recovered::next_start(self.last_known_start, process);

@@ -25,6 +25,7 @@ use crate::options::TICK_MS;
 use crate::own_cluster::new_cluster_id;
 use crate::presence::Presence;
 use crate::queued_item::QueuedItem;
+use crate::raft_id::logged;
 use crate::read_only::{ReadOnlyRequest, Verdicts};
 use crate::{Cluster, HardState, Input, Replicated};
 pub use standing::{FollowerStanding, MemberFacts, Role, Standing};
@@ -139,8 +140,7 @@ impl Replica<'_> {
             }
             ClientInput::Read(read) => self.group.requests.push(QueuedItem::Read(read)),
             ClientInput::Connect { conn, timeout_ms, ids, .. } => {
-                let session = self.presence.sessions.take_id();
-                self.submit_session(session, OpCode::CreateSession, &ids, &timeout_ms.to_be_bytes(), conn);
+                self.begin_session(conn, timeout_ms, &ids);
             }
             ClientInput::Resume { conn, resumption, .. } => self.on_resume(now, conn, &resumption),
             ClientInput::Bind { session, ids, .. } => {
@@ -188,6 +188,12 @@ impl Replica<'_> {
     /// True if a request has to see what was written anywhere before it.
     fn needs_quorum(&self, op: OpCode) -> bool {
         op == OpCode::Sync || self.presence.options.linearizable_reads
+    }
+
+    /// Asks for a session under an id that this member has not made before.
+    fn begin_session(&mut self, conn: ConnId, timeout_ms: i32, ids: &ProvenIds) {
+        let session = self.presence.sessions.take_id();
+        self.submit_session(session, OpCode::CreateSession, ids, &timeout_ms.to_be_bytes(), conn);
     }
 
     /// Submits the command for a session that a client waits for, who has not sent it in this form.
@@ -258,7 +264,7 @@ impl Replica<'_> {
         if let Some(transferee) =
             self.group.consensus.transferee().filter(|_| self.group.consensus.is_leader())
         {
-            tracing::info!(to = transferee, "handing the lead over");
+            tracing::info!(to = logged(transferee), "handing the lead over");
             self.hand_over(transferee);
         }
     }
@@ -278,7 +284,7 @@ impl Replica<'_> {
         let is_there =
             || self.group.consensus.followers().get(&from).is_some_and(|follower| follower.is_heard);
         if self.group.consensus.takes_proposals() && has_vote && is_there() {
-            tracing::info!(to = from, "handing the lead over to a member that asked for it");
+            tracing::info!(to = logged(from), "handing the lead over to a member that asked for it");
             self.hand_over(from);
         }
     }

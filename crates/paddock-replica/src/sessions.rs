@@ -7,6 +7,8 @@ use paddock_tree::Tree;
 #[derive(Debug)]
 pub(crate) struct Sessions {
     tick_ms: u64,
+    /// This member.
+    own: u64,
     pub(crate) liveness: Liveness,
     serving: Serving,
     /// Sessions that this member has found expired as leader.
@@ -18,10 +20,11 @@ pub(crate) struct Sessions {
 }
 
 impl Sessions {
-    /// Sessions of a member that serves none yet. Its ids begin with its number and that of its start.
+    /// Sessions of a member that serves none yet. Its ids begin with the low byte of its number and that of its start.
     pub(crate) fn new(tick_ms: u64, member: u64, incarnation: u64) -> Sessions {
         Sessions {
             tick_ms,
+            own: member,
             liveness: Liveness::new(tick_ms),
             serving: Serving::default(),
             expired: 0,
@@ -34,14 +37,16 @@ impl Sessions {
     pub(crate) fn adopt(&mut self, tree: &Tree, now_ms: u64) {
         self.liveness = Liveness::new(self.tick_ms);
         for (session, timeout_ms) in tree.sessions() {
-            self.add(session, timeout_ms, now_ms);
+            self.liveness.add(session, timeout_ms, now_ms);
         }
     }
 
-    /// Watches over a session, which may have been created by this member before it was restarted.
-    pub(crate) fn add(&mut self, session: SessionId, timeout_ms: i32, now_ms: u64) {
+    /// Watches over a session that a member has created: perhaps this one, before it was restarted.
+    pub(crate) fn add(&mut self, session: SessionId, timeout_ms: i32, now_ms: u64, maker: u64) {
         self.liveness.add(session, timeout_ms, now_ms);
-        self.skip_id(session);
+        if maker == self.own {
+            self.skip_id(session);
+        }
     }
 
     pub(crate) fn take_id(&mut self) -> SessionId {
@@ -55,10 +60,11 @@ impl Sessions {
         self.next_id = self.next_id.max(first_id(member, incarnation));
     }
 
-    /// An id that was given out by this member is never given out again.
+    /// An id that was given out by this member is never given out again. Another member with the same low byte counts from its own start: a
+    /// member that skipped those ids, too, would run after the other one, and both would take the next one.
     fn skip_id(&mut self, used: SessionId) {
-        let is_of_this_member = (used.0 ^ self.next_id) >> 56 == 0;
-        if is_of_this_member {
+        let has_same_byte = (used.0 ^ self.next_id) >> 56 == 0;
+        if has_same_byte {
             self.next_id = self.next_id.max(used.0 + 1);
         }
     }
@@ -94,29 +100,61 @@ impl Sessions {
     }
 }
 
-/// The first session id of a start, so that ids are never used twice: the member's number, then the number of the start, which
-/// is a time as a rule.
+/// The first session id of a start, so that ids are never used twice: the low byte of the member's number, as in ZooKeeper, then the
+/// number of the start, which is a time in milliseconds as a rule, and room for 65536 sessions in each. Of members with the same low byte
+/// each begins at another place there: started in the same millisecond, they make different ids. Should an id be in use nevertheless, the
+/// state refuses it, and the member takes another.
 fn first_id(member: u64, incarnation: u64) -> i64 {
     let start = (incarnation << 24) >> 8;
-    ((member << 56) | start) as i64
+    ((member << 56) | start | place_of(member >> 8)) as i64
+}
+
+/// The place for members whose number has these bits above the low byte: 0 for those up to 255, a multiple of 512 for the others, and
+/// another one for each of any 128 of them in a row.
+fn place_of(high: u64) -> u64 {
+    (high & 0x7f) << 9
 }
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
+    use crate::raft_id::raft_id;
 
     #[test]
     fn an_id_is_never_given_out_twice() {
         let mut sessions = Sessions::new(100, 3, 1000);
         let first = sessions.take_id();
         assert_eq!(first.0 >> 56, 3);
-        sessions.add(SessionId(first.0 + 5), 1000, 0);
+        sessions.add(SessionId(first.0 + 5), 1000, 0, 3);
         assert_eq!(sessions.take_id(), SessionId(first.0 + 6));
-        sessions.add(SessionId((4 << 56) | (first.0 + 50)), 1000, 0);
+        sessions.add(SessionId((4 << 56) | (first.0 + 50)), 1000, 0, 4);
         assert_eq!(sessions.take_id(), SessionId(first.0 + 7), "that one is another member's");
         sessions.begin_start(3, 999);
         assert_eq!(sessions.take_id(), SessionId(first.0 + 8));
         sessions.begin_start(3, 1001);
         assert_eq!(sessions.take_id().0, first_id(3, 1001));
+    }
+
+    #[test]
+    fn members_with_the_same_low_byte_make_different_ids() {
+        let numbers = [1, 257, 513, 1 + 256 * 127];
+        let mut started_together = numbers.map(|member| Sessions::new(100, member, 1000));
+        let mut seen = BTreeSet::new();
+        for _ in 0..512 {
+            for at in 0..numbers.len() {
+                let session = started_together[at].take_id();
+                assert_eq!(session.0 >> 56, 1);
+                assert!(seen.insert(session), "{session} was made before");
+                for other in &mut started_together {
+                    other.add(session, 1000, 0, numbers[at]);
+                }
+            }
+        }
+        // Nothing but its low byte is there of a number: that of 0 is 0, whose Raft id is another.
+        assert_eq!(first_id(raft_id(0), 1000) >> 56, 0);
+        assert_ne!(first_id(raft_id(0), 1000), first_id(raft_id(256), 1000));
+        assert_eq!(first_id(raft_id(1001), 1000) >> 56, i64::from(1001_u32 as u8 as i8));
     }
 }

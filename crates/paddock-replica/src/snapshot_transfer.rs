@@ -11,6 +11,7 @@ use raft::eraftpb::Message;
 
 use crate::effects::{Messages, SnapshotWrite};
 use crate::message::PeerMessage;
+use crate::raft_id::logged;
 
 /// Ticks without a piece after which it is asked for again.
 const PATIENCE_TICKS: u32 = 10;
@@ -144,7 +145,11 @@ impl SnapshotComplaints {
         if self.ticks > 0 {
             return false;
         }
-        tracing::error!(member, index, "this member's snapshot arrives damaged; taking another one");
+        tracing::error!(
+            member = logged(member),
+            index,
+            "this member's snapshot arrives damaged; taking another one"
+        );
         self.ticks = COMPLAINT_TICKS;
         true
     }

@@ -25,9 +25,9 @@ use paddock_front::{
     AuditLog, ClientBuffers, ConnectThrottle, Kerberos, Limits, MemoryLimit, OutstandingLimit, Settings,
 };
 pub use paddock_front::{ConnectRate, DigestAlgorithm, PrincipalNames, SaslUsers};
-use paddock_proto::SessionSecret;
 pub use paddock_proto::{ClientAddress, Dialect, EnsembleMember, MemberRole as Role};
-use paddock_replica::{Founding, Membership, WORK_AT_ONCE};
+use paddock_proto::{MemberNumber, SessionSecret};
+use paddock_replica::{Founding, Membership, WORK_AT_ONCE, raft_id};
 use paddock_state::{MemberFacts, WatchLimits};
 pub use paddock_tls::{
     CallerIdentity, CipherSuite, ClientAuth, ClientTls, OneSidedStores, Password, PeerTls, PortProtocol,
@@ -56,8 +56,8 @@ pub struct Config {
     pub data_dir: PathBuf,
     /// The transaction log, if it has a disk of its own.
     pub log_dir: Option<PathBuf>,
-    /// This member's number in the ensemble, 1 to 255.
-    pub member: u8,
+    /// This member's number in the ensemble.
+    pub member: MemberNumber,
     /// Members of the ensemble. `None` is a member alone: it has no address for peers.
     pub ensemble: Option<Ensemble>,
     /// The etcd cluster that holds the data. `None` keeps it in `data_dir`.
@@ -312,7 +312,7 @@ impl Config {
     /// With whom an ensemble is begun.
     fn founding(&self) -> Founding {
         let Some(ensemble) = &self.ensemble else {
-            let membership = Membership::new(vec![u64::from(self.member)], vec![]);
+            let membership = Membership::new(vec![raft_id(self.member)], vec![]);
             return Founding {
                 membership,
                 members: String::new(),
@@ -322,7 +322,7 @@ impl Config {
         };
         let with = |role| {
             let members = ensemble.members.iter().filter(move |member| member.role == role);
-            members.map(|member| u64::from(member.id)).collect()
+            members.map(|member| raft_id(member.id)).collect()
         };
         Founding {
             membership: Membership::new(with(Role::Participant), with(Role::Observer)),

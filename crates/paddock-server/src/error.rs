@@ -4,6 +4,7 @@ use std::io;
 use std::path::PathBuf;
 
 use paddock_member::{MemberError, RecoveryError};
+use paddock_proto::MemberNumber;
 use paddock_storage::LogError;
 
 use crate::binding::BindError;
@@ -21,7 +22,7 @@ pub enum ServerError {
          or begin an ensemble of this member alone with --recover",
         path.display()
     )]
-    NotAlone { path: PathBuf, present: Vec<u64> },
+    NotAlone { path: PathBuf, present: Vec<MemberNumber> },
     #[error("listen for members")]
     Links(#[source] BindError),
     #[error("TLS between members")]

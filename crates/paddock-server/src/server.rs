@@ -5,6 +5,7 @@ mod start_clock;
 #[cfg(test)]
 mod tests;
 
+use paddock_proto::MemberNumber;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -12,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use paddock_front::AuditResult;
 use paddock_member::Member;
-use paddock_replica::{Membership, Replicated, Role};
+use paddock_replica::{Membership, Replicated, Role, member_number};
 use paddock_storage::Disk;
 use paddock_tls::ClientPort;
 use paddock_tree::Tree;
@@ -322,15 +323,16 @@ fn open_http(
 /// what counts.
 fn check_ensemble(shared: &Shared) -> Result<(), ServerError> {
     let state = shared.state.read();
-    let present: Vec<u64> = state.membership().all().collect();
-    let own = u64::from(shared.config.member);
+    let present: Vec<MemberNumber> = state.membership().all().filter_map(member_number).collect();
+    let own = shared.config.member;
     let Some(configured) = &shared.config.ensemble else {
         let is_alone = present.iter().all(|id| *id == own);
         let not_alone = || ServerError::NotAlone { path: shared.config.data_dir.clone(), present };
         return is_alone.then_some(()).ok_or_else(not_alone);
     };
     let Some(ensemble) = state.tree().ensemble() else { return Ok(()) };
-    let numbers = |members: &[EnsembleMember]| members.iter().map(|member| member.id).collect::<Vec<u8>>();
+    let numbers =
+        |members: &[EnsembleMember]| members.iter().map(|member| member.id).collect::<Vec<MemberNumber>>();
     if numbers(&configured.members) != numbers(&ensemble.members) {
         let change = if configured.reconfig_enabled {
             "reconfig"

@@ -19,6 +19,7 @@ mod machine;
 mod mirror;
 mod names;
 mod network;
+mod numbering;
 mod plan;
 mod queue;
 mod run;

@@ -195,8 +195,8 @@ impl Machine {
         self.is_told_to_stop |= self.told_digests.get(&index).is_some_and(|own| *own != right);
     }
 
-    pub(crate) fn votes(&mut self, term: u64, candidate: u8) {
-        self.voted = self.voted.max((term, candidate.into()));
+    pub(crate) fn votes(&mut self, term: u64, candidate: u64) {
+        self.voted = self.voted.max((term, candidate));
     }
 
     /// True if it has promises to keep that it knows of.

@@ -1,6 +1,7 @@
 //! Names of members, and users with their passwords.
 
 use paddock_front::digest_id;
+use paddock_proto::MemberNumber;
 use paddock_proto::{Id, MemberRole};
 
 /// A user whom some ACLs name.
@@ -26,12 +27,12 @@ pub(crate) const OWN_HOSTS: &str = "host";
 pub(crate) const FOREIGN_HOSTS: &str = "foreign";
 
 /// The line that names a member of the simulated ensemble, in configurations and in changes of members.
-pub(crate) fn member(id: u8, role: MemberRole) -> String {
+pub(crate) fn member(id: MemberNumber, role: MemberRole) -> String {
     member_at(OWN_HOSTS, id, role)
 }
 
 /// A member of an ensemble whose machines are called like this.
-pub(crate) fn member_at(hosts: &str, id: u8, role: MemberRole) -> String {
+pub(crate) fn member_at(hosts: &str, id: MemberNumber, role: MemberRole) -> String {
     let role = match role {
         MemberRole::Participant => "participant",
         MemberRole::Observer => "observer",

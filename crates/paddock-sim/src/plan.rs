@@ -4,6 +4,7 @@ use crate::client::Habits;
 use crate::faults::{self, Planned};
 use crate::machine::setup::Settings;
 use crate::network::Weather;
+use crate::numbering::Numbering;
 use crate::theme::Theme;
 use crate::time::SimDuration;
 use paddock_chance::Chance;
@@ -69,10 +70,12 @@ impl RunPlan {
         settings.throw_limits(&mut Chance::of(seed, "limits"));
         settings.throw_portions(&mut Chance::of(seed, "portions"));
         let mut weather = Weather::throw(&mut chance);
+        settings.numbering = Numbering::throw(&mut Chance::of(seed, "numbering"));
         theme.shape(&mut settings, &mut weather, &mut clients);
         if changes_members {
             let habits = Habits::throw(settings.tick_ms, &mut dice);
             let mut operator = habits.of_operator(settings.machines(), &mut dice);
+            operator.numbering = settings.numbering;
             theme.shape_operator(&mut operator);
             clients.push(operator);
         }

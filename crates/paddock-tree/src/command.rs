@@ -4,7 +4,7 @@
 //! leader's time, and who the client is. Nothing else decides.
 
 use paddock_proto::jute::{Reader, Writer};
-use paddock_proto::{DecodeError, IdList, OpCode, SessionId, Write};
+use paddock_proto::{DecodeError, IdList, MemberNumber, OpCode, SessionId, Write};
 
 /// One write, decoded from its bytes and borrowing from them.
 #[derive(Clone, Debug, PartialEq)]
@@ -15,7 +15,7 @@ pub struct Command<'a> {
     pub time_ms: i64,
     /// The member that took the write from its client. It is not in the command's bytes: those of one member travel
     /// together.
-    pub member: u8,
+    pub member: MemberNumber,
     /// Identities of the client when it asked.
     pub ids: IdList<'a>,
     /// Limits of quotas count, because the member that took the write enforces them.
@@ -106,7 +106,7 @@ impl<'a> Command<'a> {
     }
 
     /// This command, taken from its client by `member`.
-    pub fn taken_by(self, member: u8) -> Command<'a> {
+    pub fn taken_by(self, member: MemberNumber) -> Command<'a> {
         Command { member, ..self }
     }
 }

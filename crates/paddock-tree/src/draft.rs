@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use paddock_proto::{Acl, SessionId, Stat, Zxid, parent_and_name, validate_path};
+use paddock_proto::{Acl, MemberNumber, SessionId, Stat, Zxid, parent_and_name, validate_path};
 
 use crate::origins::Origins;
 use crate::quota_overruns::QuotaOverruns;
@@ -285,7 +285,7 @@ impl Draft {
     }
 
     /// The tree as of a zxid, whose sessions `member` serves.
-    pub fn finish(mut self, zxid: Zxid, member: u8) -> (Tree, Repairs) {
+    pub fn finish(mut self, zxid: Zxid, member: MemberNumber) -> (Tree, Repairs) {
         let mut repairs = Repairs::default();
         self.remove_orphans(zxid, &mut repairs);
         self.add_system_nodes(&mut repairs);

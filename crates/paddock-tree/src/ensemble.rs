@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use paddock_proto::{EnsembleMember, MemberRole, Reconfig};
+use paddock_proto::{EnsembleMember, MEMBER_NUMBER_MAX, MemberNumber, MemberRole, Reconfig};
 use xxhash_rust::xxh3::xxh3_64;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -71,8 +71,8 @@ pub fn parse_members(text: &str) -> Option<Vec<EnsembleMember>> {
     Some(members)
 }
 
-/// A member as a client writes it, whose id may be any number, as ZooKeeper takes any. Until it is known to be one of 1 to 255
-/// the member itself has no other.
+/// A member as a client writes it, whose id may be any number, as ZooKeeper takes any. Until it is known to be one that members have
+/// here the member itself has no other.
 pub(crate) type Written = (i64, EnsembleMember);
 
 /// Members as they are, by which what is asked for is read.
@@ -93,7 +93,7 @@ fn read_members(text: &str, present: Present<'_>) -> Option<Vec<Written>> {
 
 /// `None` if one has an id that no member can have here.
 pub(crate) fn real_members(written: Vec<Written>) -> Option<Vec<EnsembleMember>> {
-    let is_real = |id: i64| (1..=255).contains(&id);
+    let is_real = |id: i64| (0..=MEMBER_NUMBER_MAX.into()).contains(&id);
     written.into_iter().map(|(id, member)| is_real(id).then_some(member)).collect()
 }
 
@@ -107,7 +107,7 @@ impl Present<'_> {
     fn read(self, line: &str) -> Option<Written> {
         let (key, value) = line.split_once('=')?;
         let id: i64 = key.trim().strip_prefix("server.")?.parse().ok()?;
-        let (number, value) = (u8::try_from(id).unwrap_or(0), value.trim());
+        let (number, value) = (MemberNumber::try_from(id).unwrap_or(0), value.trim());
         if let Ok((member, _)) = EnsembleMember::parse(number, value) {
             return Some((id, member));
         }
@@ -271,13 +271,25 @@ mod tests {
     }
 
     #[test]
+    fn any_number_that_a_member_can_have_may_join() {
+        for number in [0, 3, 256, 1001, MEMBER_NUMBER_MAX] {
+            let joining = format!("server.{number}=c:1:2;9");
+            let line = format!("server.{number}=c:1:2:participant;0.0.0.0:9");
+            let expected = if number == 0 { format!("{line} {A} {B}") } else { format!("{A} {B} {line}") };
+            check(asked(Some(&joining), None, None), Some(&expected));
+            let members = format!("{A}\n{B}\n{line}");
+            check_from(&members, asked(None, Some(&number.to_string()), None), Some(&format!("{A} {B}")));
+        }
+    }
+
+    #[test]
     fn what_makes_no_sense_is_refused() {
         for joining in
             ["server.3=c:1:2", "server.x=c:1:2;9", "server.3=a:2:3;9", "server.256=c:1:2:2;9", "c:1:2;9"]
         {
             check(asked(Some(joining), None, None), None);
         }
-        for joining in ["server.0=c:1:2;9", "server.-1=c:1:2;9", "server.256=c:1:2;9"] {
+        for joining in ["server.-1=c:1:2;9", "server.2147483648=c:1:2;9"] {
             check(asked(Some(joining), None, None), None);
         }
         check(asked(None, Some("300"), None), Some(&format!("{A} {B}")));

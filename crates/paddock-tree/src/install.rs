@@ -5,7 +5,9 @@
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 
-use paddock_proto::{ErrorCode, EventKind, Id, SessionId, Zxid, parent_and_name, validate_path};
+use paddock_proto::{
+    ErrorCode, EventKind, Id, MemberNumber, SessionId, Zxid, parent_and_name, validate_path,
+};
 
 use crate::session::Session;
 use crate::store::{NewNode, NodeId, ZnodeKind};
@@ -92,7 +94,7 @@ impl Tree {
     }
 
     /// A session of ZooKeeper that began or moved. `member` is the one that serves it.
-    pub fn install_session(&mut self, session: SessionId, timeout_ms: i32, member: u8) {
+    pub fn install_session(&mut self, session: SessionId, timeout_ms: i32, member: MemberNumber) {
         self.install_own_session(session, timeout_ms, member, false, None);
     }
 
@@ -101,7 +103,7 @@ impl Tree {
         &mut self,
         session: SessionId,
         timeout_ms: i32,
-        member: u8,
+        member: MemberNumber,
         is_keyed: bool,
         proven: Option<Id>,
     ) {

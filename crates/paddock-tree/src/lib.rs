@@ -25,6 +25,7 @@ mod list;
 mod list_copy;
 mod load;
 mod long_removal;
+mod member_bytes;
 mod multi;
 mod origins;
 mod outcome;

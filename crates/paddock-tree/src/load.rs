@@ -6,14 +6,17 @@
 use std::collections::BTreeMap;
 
 use paddock_proto::jute::Reader;
-use paddock_proto::{Acl, DecodeError, Id, SessionId, SessionSecret, Zxid, validate_path};
+use paddock_proto::{Acl, DecodeError, Id, MemberNumber, SessionId, SessionSecret, Zxid, validate_path};
 
 use crate::Tree;
 use crate::ensemble::{Ensemble, parse_members};
+use crate::member_bytes::read_member;
 use crate::origins::Origins;
 use crate::quota_overruns::QuotaOverruns;
 use crate::session::Session;
-use crate::snapshot::{FORMAT, FORMAT_WITHOUT_MOVES, FORMAT_WITHOUT_SECRET, HEADER_BLOCK, ZNODE_BLOCK};
+use crate::snapshot::{
+    FORMAT, FORMAT_OF_NARROW_NUMBERS, FORMAT_WITHOUT_MOVES, FORMAT_WITHOUT_SECRET, HEADER_BLOCK, ZNODE_BLOCK,
+};
 use crate::store::{AclId, NodeId, Record, Store, ZnodeKind};
 use crate::tree::{QUOTA, SYSTEM_PATHS};
 
@@ -38,7 +41,7 @@ pub enum LoadError {
     #[error("secret has {0} bytes, not {want}", want = SessionSecret::BYTES)]
     Secret(usize),
     #[error("member {0} is there twice")]
-    RepeatedMember(u8),
+    RepeatedMember(MemberNumber),
     #[error("ACL {0} is there twice")]
     RepeatedAcl(u32),
     #[error("the first znode is not the root")]
@@ -152,8 +155,10 @@ impl TreeLoader {
         if self.header.is_some() {
             return Err(LoadError::Header);
         }
-        let (has_secret, has_moves) = match r.i32()? {
-            FORMAT => (true, true),
+        let format = r.i32()?;
+        let has_wide_numbers = format == FORMAT;
+        let (has_secret, has_moves) = match format {
+            FORMAT | FORMAT_OF_NARROW_NUMBERS => (true, true),
             FORMAT_WITHOUT_MOVES => (true, false),
             FORMAT_WITHOUT_SECRET => (false, false),
             other => return Err(LoadError::UnknownFormat(other)),
@@ -161,7 +166,8 @@ impl TreeLoader {
         let (zxid, nodes, digest) = (Zxid(r.i64()?), r.i64()?, r.i64()? as u64);
         let mut sessions = BTreeMap::new();
         for _ in 0..r.count()? {
-            let (session, mut known) = (SessionId(r.i64()?), Session::new(r.i32()?, r.u8()?));
+            let (session, mut known) =
+                (SessionId(r.i64()?), Session::new(r.i32()?, read_member(r, has_wide_numbers)?));
             if has_secret {
                 known.is_keyed = r.bool()?;
                 known.proven = if r.bool()? { Some(Box::new(Id::decode(r)?)) } else { None };
@@ -175,7 +181,8 @@ impl TreeLoader {
         }
         let mut origins = Origins::default();
         for _ in 0..r.count()? {
-            let (member, incarnation, number) = (r.u8()?, r.i64()? as u64, r.i64()? as u64);
+            let (member, incarnation, number) =
+                (read_member(r, has_wide_numbers)?, r.i64()? as u64, r.i64()? as u64);
             if origins.last.insert(member, (incarnation, number)).is_some() {
                 return Err(LoadError::RepeatedMember(member));
             }

@@ -4,19 +4,20 @@
 //! became of them. So a batch may stand in the log more than once, and not always in order: it counts where its number
 //! is next, and nowhere else. That is why every write is applied exactly once, and the writes of a member in their order.
 
+use paddock_proto::MemberNumber;
 use std::collections::BTreeMap;
 
 /// A member since it was started last. A later start has a higher incarnation, and numbers its batches anew.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Origin {
-    pub member: u8,
+    pub member: MemberNumber,
     pub incarnation: u64,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Origins {
     /// The incarnation of each member that was heard last, and the number of its last batch.
-    pub(crate) last: BTreeMap<u8, (u64, u64)>,
+    pub(crate) last: BTreeMap<MemberNumber, (u64, u64)>,
 }
 
 impl Origins {
@@ -43,7 +44,7 @@ impl Origins {
     }
 
     /// The incarnation under which the member was heard last.
-    pub(crate) fn incarnation(&self, member: u8) -> Option<u64> {
+    pub(crate) fn incarnation(&self, member: MemberNumber) -> Option<u64> {
         self.last.get(&member).map(|&(incarnation, _)| incarnation)
     }
 }

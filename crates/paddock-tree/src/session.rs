@@ -1,15 +1,17 @@
 //! A session, as all members know it.
 
 use paddock_proto::jute::Writer;
-use paddock_proto::{Id, IdList, SessionId};
+use paddock_proto::{Id, IdList, MemberNumber, SessionId};
 use xxhash_rust::xxh3::xxh3_64;
+
+use crate::member_bytes::put_member;
 
 /// Session as all members know it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Session {
     pub(crate) timeout_ms: i32,
     /// The member that serves it.
-    pub(crate) owner: u8,
+    pub(crate) owner: MemberNumber,
     /// Its password is made from the secret; else it is the one that ZooKeeper gives.
     pub(crate) is_keyed: bool,
     /// The identity that its client has proved: only who proves the same resumes it.
@@ -20,7 +22,7 @@ pub(crate) struct Session {
 
 impl Session {
     /// A session with ZooKeeper's password, whose client has proved nothing.
-    pub(crate) fn new(timeout_ms: i32, owner: u8) -> Session {
+    pub(crate) fn new(timeout_ms: i32, owner: MemberNumber) -> Session {
         Session { timeout_ms, owner, is_keyed: false, proven: None, moves: 0 }
     }
 
@@ -37,7 +39,7 @@ impl Session {
         let mut bytes = Vec::with_capacity(64);
         bytes.extend_from_slice(&id.0.to_le_bytes());
         bytes.extend_from_slice(&self.timeout_ms.to_le_bytes());
-        bytes.push(self.owner);
+        put_member(self.owner, &mut bytes);
         if self.is_keyed || self.proven.is_some() {
             bytes.push(self.is_keyed.into());
         }

@@ -4,12 +4,17 @@
 //! how a torn file is recognised, is for others: each block here is only what `TreeLoader` is to be given back.
 
 use paddock_proto::jute::Writer;
+use paddock_proto::narrow_member_number;
 
 use crate::Tree;
 use crate::ensemble::{Ensemble, lines};
+use crate::member_bytes::put_member;
 
 /// In front of the header; the number grows when an older member could not read the rest.
-pub(crate) const FORMAT: i32 = 5;
+pub(crate) const FORMAT: i32 = 6;
+/// The number of snapshots of builds that knew members from 1 to 255 only. They are read, and written where no other number occurs,
+/// so that members of such builds can read them.
+pub(crate) const FORMAT_OF_NARROW_NUMBERS: i32 = 5;
 /// The number of snapshots of builds that did not count the moves of sessions, which are read.
 pub(crate) const FORMAT_WITHOUT_MOVES: i32 = 4;
 /// The number of snapshots of builds that knew ZooKeeper's passwords only, which are read.
@@ -50,7 +55,10 @@ impl Tree {
 
     fn header(&self) -> Vec<u8> {
         let mut out = vec![HEADER_BLOCK];
-        out.put_i32(FORMAT);
+        let sessions = self.sessions.values().map(|session| session.owner);
+        let are_narrow =
+            sessions.chain(self.origins.last.keys().copied()).all(|member| narrow_member_number(member) != 0);
+        out.put_i32(if are_narrow { FORMAT_OF_NARROW_NUMBERS } else { FORMAT });
         out.put_i64(self.zxid.0);
         out.put_i64(self.store.node_count() as i64);
         out.put_i64(self.digest() as i64);
@@ -58,7 +66,7 @@ impl Tree {
         for (id, session) in &self.sessions {
             out.put_i64(id.0);
             out.put_i32(session.timeout_ms);
-            out.push(session.owner);
+            put_member(session.owner, &mut out);
             out.put_bool(session.is_keyed);
             out.put_bool(session.proven.is_some());
             session.proven.iter().for_each(|id| id.encode(&mut out));
@@ -66,7 +74,7 @@ impl Tree {
         }
         out.put_count(self.origins.last.len());
         for (&member, &(incarnation, number)) in &self.origins.last {
-            out.push(member);
+            put_member(member, &mut out);
             out.put_i64(incarnation as i64);
             out.put_i64(number as i64);
         }

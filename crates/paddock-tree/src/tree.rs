@@ -5,7 +5,9 @@ mod sessions;
 
 use std::collections::BTreeMap;
 
-use paddock_proto::{Acl, ErrorCode, IdList, Perms, SessionId, SessionSecret, Stat, Write, WriteReply, Zxid};
+use paddock_proto::{
+    Acl, ErrorCode, IdList, MemberNumber, Perms, SessionId, SessionSecret, Stat, Write, WriteReply, Zxid,
+};
 
 use crate::access::{allows, world_readable};
 use crate::ensemble::Ensemble;
@@ -102,8 +104,13 @@ impl Tree {
         self.origins.applied(origin)
     }
 
+    /// Each member of which the state has applied something, and the incarnation under which it was heard last.
+    pub fn incarnations(&self) -> impl Iterator<Item = (MemberNumber, u64)> {
+        self.origins.last.iter().map(|(&member, &(incarnation, _))| (member, incarnation))
+    }
+
     /// The incarnation of a member whose writes were applied last.
-    pub fn incarnation(&self, member: u8) -> Option<u64> {
+    pub fn incarnation(&self, member: MemberNumber) -> Option<u64> {
         self.origins.incarnation(member)
     }
 

@@ -5,6 +5,7 @@ mod keeper;
 pub(crate) mod live;
 pub(crate) mod zetcd;
 
+use paddock_proto::{MEMBER_NUMBER_MAX, MemberNumber};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -69,8 +70,8 @@ struct Target {
     #[arg(long, value_name = "DIR", required_unless_present = "dry_run")]
     to: Option<PathBuf>,
     /// Number of the member that starts from the new directory
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..))]
-    member: u8,
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(MemberNumber).range(0..=i64::from(MEMBER_NUMBER_MAX)))]
+    member: MemberNumber,
     /// Read and report, and write nothing
     #[arg(long)]
     dry_run: bool,

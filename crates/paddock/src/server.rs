@@ -3,6 +3,7 @@
 mod origin;
 mod recover;
 
+use paddock_proto::MemberNumber;
 use std::error::Error;
 use std::io::{self, Write};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -217,7 +218,7 @@ pub(crate) struct Prepared {
 }
 
 impl Prepared {
-    pub(crate) fn member(&self) -> u8 {
+    pub(crate) fn member(&self) -> MemberNumber {
         self.loaded.config.member
     }
 

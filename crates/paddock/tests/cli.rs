@@ -247,7 +247,7 @@ fn the_variables_of_zookeepers_image_count_without_a_file() {
     let output = paddock(dir.path(), &["server"]).env("ZOO_MY_ID", "zoo1").output().expect("run paddock");
     assert_eq!(output.status.code(), Some(2));
     let stderr = String::from_utf8(output.stderr).unwrap();
-    assert_eq!(stderr, "ZOO_MY_ID: expected a number from 1 to 255, found \"zoo1\"\n");
+    assert_eq!(stderr, "ZOO_MY_ID: expected a number from 0 to 2147483647, found \"zoo1\"\n");
 }
 
 #[test]

@@ -16,6 +16,7 @@ const WITHIN: Duration = Duration::from_secs(120);
 
 /// Ports of a member.
 struct Ports {
+    number: u32,
     client: u16,
     quorum: u16,
     election: u16,
@@ -43,37 +44,38 @@ fn zoo_cfg(id: usize, host: &str, members: &[Ports], on_all: bool) -> String {
         "dataDir=data\nclientPort={}\nclientPortAddress={host}\nquorumListenOnAllIPs={on_all}\n",
         own.client
     );
-    for (id, ports) in (1..).zip(members) {
-        text += &format!("server.{id}={}:{}:{}\n", bracketed(host), ports.quorum, ports.election);
+    for Ports { number, quorum, election, .. } in members {
+        text += &format!("server.{number}={}:{quorum}:{election}\n", bracketed(host));
     }
     text
 }
 
 fn toml(id: usize, host: &str, members: &[Ports], on_all: bool) -> String {
     let mut text = format!(
-        "data_dir = 'data'\nlisten = '{}:{}'\nmember = {id}\n[ensemble]\nlisten_on_all_addresses = {on_all}\n",
+        "data_dir = 'data'\nlisten = '{}:{}'\nmember = {}\n[ensemble]\nlisten_on_all_addresses = {on_all}\n",
         bracketed(host),
-        members[id - 1].client
+        members[id - 1].client,
+        members[id - 1].number
     );
-    for (id, ports) in (1..).zip(members) {
+    for ports in members {
         text += &format!(
-            "[[ensemble.member]]\nid = {id}\nhost = '{host}'\nquorum_port = {}\nelection_port = {}\n",
-            ports.quorum, ports.election
+            "[[ensemble.member]]\nid = {}\nhost = '{host}'\nquorum_port = {}\nelection_port = {}\n",
+            ports.number, ports.quorum, ports.election
         );
     }
     text
 }
 
 fn keeper_config(id: usize, host: &str, members: &[Ports]) -> String {
-    let server = |(id, ports): (usize, &Ports)| {
-        format!("<server><id>{id}</id><hostname>{host}</hostname><port>{}</port></server>", ports.quorum)
+    let server = |Ports { number, quorum, .. }: &Ports| {
+        format!("<server><id>{number}</id><hostname>{host}</hostname><port>{quorum}</port></server>")
     };
-    let servers: String = (1..).zip(members).map(server).collect();
+    let servers: String = members.iter().map(server).collect();
+    let Ports { number, client, .. } = members[id - 1];
     format!(
-        "<clickhouse><listen_host>{host}</listen_host><keeper_server><tcp_port>{}</tcp_port><server_id>{id}</server_id>\
+        "<clickhouse><listen_host>{host}</listen_host><keeper_server><tcp_port>{client}</tcp_port><server_id>{number}</server_id>\
          <storage_path>data</storage_path><four_letter_word_white_list>*</four_letter_word_white_list>\
-         <raft_configuration>{servers}</raft_configuration></keeper_server></clickhouse>\n",
-        members[id - 1].client
+         <raft_configuration>{servers}</raft_configuration></keeper_server></clickhouse>\n"
     )
 }
 
@@ -82,7 +84,14 @@ fn free_members(host: &str, count: usize) -> Vec<Ports> {
     let held: Vec<TcpListener> =
         (0..3 * count).map(|_| TcpListener::bind((host, 0)).expect("any free port")).collect();
     let ports: Vec<u16> = held.iter().map(|held| held.local_addr().expect("its port").port()).collect();
-    ports.chunks(3).map(|p| Ports { client: p[0], quorum: p[1], election: p[2] }).collect()
+    let ports = ports.chunks(3).zip(1..);
+    ports.map(|(p, number)| Ports { number, client: p[0], quorum: p[1], election: p[2] }).collect()
+}
+
+/// Members with these numbers.
+fn free_members_of(host: &str, numbers: &[u32]) -> Vec<Ports> {
+    let members = free_members(host, numbers.len()).into_iter().zip(numbers);
+    members.map(|(ports, number)| Ports { number: *number, ..ports }).collect()
 }
 
 fn write(id: usize, file: &str, text: &str) -> TempDir {
@@ -340,4 +349,73 @@ fn a_member_without_its_own_address_waits_as_long_as_it_is_told() {
     let (status, log) = server.wait();
     assert_eq!(status.code(), Some(1), "{log}");
     assert!(log.contains(&format!("listen for members: listen on {NOT_OURS}")), "{log}");
+}
+
+/// ZooKeeper takes 0, of countless guides, and numbers of more than a byte. The low bytes of two are the same.
+#[tokio::test]
+async fn members_have_any_number_that_one_of_zookeeper_has() {
+    let host = "127.0.0.1";
+    for (file, text) in [FILES[0], FILES[2], FILES[4]] {
+        let members = free_members_of(host, &[0, 257, 1, 1001]);
+        let founders = &members[..3];
+        let dirs: Vec<TempDir> = (1..=3)
+            .map(|id| {
+                let text = with_reconfig(file, text(id, host, founders));
+                write(founders[id - 1].number as usize, file, &text)
+            })
+            .collect();
+        let mut servers: Vec<Server> =
+            dirs.iter().map(|dir| Server::start(dir.path(), &["--config", file])).collect();
+        check_formed(&servers, file);
+
+        let mut sessions = Vec::new();
+        for (server, Ports { number, .. }) in servers.iter().zip(founders) {
+            let client = connect(server).await;
+            assert_eq!(client.session().0 >> 56, i64::from(*number as u8 as i8), "{file}: its low byte");
+            client
+                .create(&format!("/of-{number}"), b"", CreateMode::Ephemeral)
+                .await
+                .unwrap_or_else(|error| panic!("{file}: member {number}: {error}"));
+            sessions.push(client);
+        }
+        let shown = sessions[0].get_data("/zookeeper/config").await.expect("the members");
+        let shown = String::from_utf8(shown.bytes.expect("the members")).expect("text");
+        for number in [0, 1, 257] {
+            assert!(shown.contains(&format!("server.{number}={host}:")), "{file}: {shown}");
+        }
+
+        // The data of member 0 is that of member 0 at the next start, too.
+        servers.remove(0).stop();
+        servers.insert(0, Server::start(dirs[0].path(), &["--config", file]));
+        check_formed(&servers, file);
+
+        let superuser = connect(&servers[2]).await;
+        superuser.add_auth("digest", b"super:secret").await.expect("be the superuser");
+        let logs = || servers.iter().map(Server::log_so_far).collect::<String>();
+        let left = superuser.reconfig("", "257", None).await;
+        assert!(left.is_ok(), "{file}: 257 leaves: {left:?}: {}", logs());
+        servers[1].signal("-TERM");
+        let with_newcomer = [0, 2, 3].map(|at| Ports { ..members[at] });
+        let dir = write(1001, file, &with_reconfig(file, text(3, host, &with_newcomer)));
+        let newcomer = Server::start(dir.path(), &["--config", file]);
+        let Ports { quorum, election, .. } = members[3];
+        let line = match file {
+            "keeper_config.xml" => format!("server.1001={host}:{quorum};participant;1"),
+            _ => format!("server.1001={host}:{quorum}:{election};{}", members[3].client),
+        };
+        let after = superuser.reconfig(&line, "", None).await;
+        let after =
+            after.unwrap_or_else(|error| panic!("{file}: 1001 joins: {error}: {}", newcomer.log_so_far()));
+        let after = String::from_utf8(after.bytes.expect("the members")).expect("text");
+        assert!(after.contains("server.1001=") && !after.contains("server.257="), "{file}: {after}");
+        check_mode(&newcomer, "Mode: follower");
+        let client = connect(&newcomer).await;
+        assert_eq!(client.session().0 >> 56, i64::from(1001_u32 as u8 as i8));
+        client.create("/of-1001", b"", CreateMode::Ephemeral).await.expect("the newcomer writes");
+        [&servers[0], &servers[2], &newcomer].iter().for_each(|server| server.signal("-TERM"));
+    }
+}
+
+async fn connect(server: &Server) -> Client {
+    Client::connect(&server.address.to_string(), ClientOptions::default()).await.expect("connect")
 }

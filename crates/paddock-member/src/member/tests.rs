@@ -4,7 +4,7 @@ use std::cell::{RefCell, RefMut};
 use std::path::Path;
 
 use paddock_proto::jute::{Reader, Writer};
-use paddock_proto::{AclList, ErrorCode, IdList, OpCode, ReplyHeader, SessionId, Xid};
+use paddock_proto::{AclList, ErrorCode, IdList, MemberNumber, OpCode, ReplyHeader, SessionId, Xid};
 use paddock_replica::HeldState;
 use paddock_state::{ClientInput, ConnId, Now, Outboxes, Parcel, ProvenIds};
 use paddock_storage::disk::DiskFault;
@@ -121,11 +121,11 @@ impl Clock for TestShell {
 }
 
 impl Shell for TestShell {
-    fn send(&mut self, to: u8, _: Vec<u8>) {
+    fn send(&mut self, to: MemberNumber, _: Vec<u8>) {
         assert!(self.has_others, "a member alone talks to member {to}");
     }
 
-    fn refuse(&mut self, peer: u8, _: u64) {
+    fn refuse(&mut self, peer: MemberNumber, _: u64) {
         panic!("a member alone has heard of member {peer}");
     }
 
@@ -155,7 +155,7 @@ impl Shell for TestShell {
 
     fn members_changed(&mut self) {}
 
-    fn raise_alarm(&mut self, member: u64) {
+    fn raise_alarm(&mut self, member: MemberNumber) {
         panic!("a member alone differs from member {member}");
     }
 

@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use paddock_proto::{EnsembleMember, ErrorCode, EventKind, MemberRole, SessionId, WriteReply};
+use paddock_proto::{
+    EnsembleMember, ErrorCode, EventKind, MEMBER_NUMBER_MAX, MemberNumber, MemberRole, SessionId, WriteReply,
+};
 
 use super::{Changes, Model, Reply};
 use crate::{Call, Wish};
@@ -23,7 +25,7 @@ pub(super) struct ModelEnsemble {
 
 impl Model {
     /// Members of the ensemble, if there is one.
-    pub fn members(&self) -> Option<Vec<u8>> {
+    pub fn members(&self) -> Option<Vec<MemberNumber>> {
         self.ensemble.as_ref().map(|ensemble| ensemble.members.values().map(|member| member.id).collect())
     }
 
@@ -35,7 +37,7 @@ impl Model {
     pub(super) fn found_ensemble(&mut self, call: &Call, members: &str, changes: &mut Changes) -> Reply {
         let members =
             parse_all(members, &Members::new()).filter(|members| !members.is_empty()).ok_or(BadArguments)?;
-        if members.keys().any(|id| !(1..=255).contains(id)) {
+        if members.keys().any(|id| !(0..=i64::from(MEMBER_NUMBER_MAX)).contains(id)) {
             return Err(BadArguments);
         }
         if self.ensemble.is_none() {
@@ -65,7 +67,7 @@ impl Model {
             || named.flat_map(|all| parts(all)).any(is_of_keeper);
         let target = target.filter(|target| makes_sense(target, has_keepers)).ok_or(BadArguments)?;
         // ZooKeeper takes ids that no member can have here, and looks at the ACL next.
-        let is_foreign = target.keys().any(|id| !(1..=255).contains(id));
+        let is_foreign = target.keys().any(|id| !(0..=i64::from(MEMBER_NUMBER_MAX)).contains(id));
         if call.session != SessionId::NONE {
             self.may(self.get(CONFIG)?, WRITE, &call.ids)?;
         }
@@ -153,7 +155,7 @@ fn parts(text: &str) -> impl Iterator<Item = &str> {
 fn parse(part: &str, present: &Members) -> Option<(i64, EnsembleMember)> {
     let (key, value) = part.split_once('=')?;
     let id = parse_id(key.trim().strip_prefix("server.")?)?;
-    let number = u8::try_from(id).unwrap_or(1);
+    let number = MemberNumber::try_from(id).unwrap_or(1);
     if let Ok((member, _)) = EnsembleMember::parse(number, value.trim()) {
         return Some((id, member));
     }

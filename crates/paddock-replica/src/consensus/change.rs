@@ -9,6 +9,7 @@ use super::Consensus;
 use crate::Membership;
 use crate::configuration::ConfigurationEntry;
 use crate::membership::{Follower, MembershipStep, StepTo};
+use crate::raft_id::logged;
 
 impl Consensus {
     /// Carries out what a committed entry says of the membership; true if it has changed.
@@ -102,7 +103,7 @@ impl Consensus {
     pub(crate) fn begin_anew(&mut self, member: u64) {
         let progress = self.node.raft.mut_prs().get_mut(member);
         if let Some(progress) = progress.filter(|progress| progress.matched > 0) {
-            tracing::warn!(member, "member has lost its data: sending it everything again");
+            tracing::warn!(member = logged(member), "member has lost its data: sending it everything again");
             progress.matched = 0;
             progress.next_idx = 1;
             progress.become_probe();

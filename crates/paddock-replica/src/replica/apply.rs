@@ -12,6 +12,7 @@ use crate::batch::{Batch, batches};
 use crate::configuration::ConfigurationEntry;
 use crate::held_state::{HeldState, Stretch};
 use crate::queued_item::QueuedItem;
+use crate::raft_id::{all_logged, raft_id};
 use crate::read_only::{ReadOnlyRequest, ReadOnlyTurn};
 use crate::{Applied, Effects, Membership, Replicated};
 
@@ -55,6 +56,8 @@ impl Replica<'_> {
         if self.group.consensus.apply_configuration(index, &change) {
             self.group.durability.make_commit_due();
             let Membership { voters, learners, voters_outgoing, .. } = self.group.consensus.membership();
+            let [voters, learners, voters_outgoing] =
+                [voters, learners, voters_outgoing].map(|ids| all_logged(ids));
             tracing::info!(?voters, ?learners, ?voters_outgoing, "membership changed");
         }
         if let ConfigurationEntry::Refounding { cluster, members, .. } = change {
@@ -85,7 +88,7 @@ impl Replica<'_> {
         }
         let mut items = VecDeque::new();
         if is_numbered {
-            self.presence.disk_age.note_start(batch.origin.member.into(), batch.origin.incarnation);
+            self.presence.disk_age.note_start(raft_id(batch.origin.member), batch.origin.incarnation);
             self.note_number_used_up();
         }
         if is_numbered && batch.origin == self.group.requests.origin() && !self.group.read_only.is_learning()
@@ -301,6 +304,12 @@ impl Replica<'_> {
                 };
                 self.resume(conn, &resumption);
             }
+            // Another member with the same low byte in its number has made this id before.
+            (Ok(Write::CreateSession { timeout_ms }), Err(ErrorCode::BadArguments))
+                if self.group.requests.has_asked_for_session(conn) =>
+            {
+                self.begin_session(conn, *timeout_ms, &ProvenIds::of(command.ids));
+            }
             (_, refusal) => {
                 self.close_former(command.session, state, out);
                 // The session lives: it is bound to an identity that was not known where the client was let in, or served elsewhere.
@@ -336,12 +345,17 @@ impl Replica<'_> {
     fn follow_session(&mut self, now: Now, command: &Command<'_>, state: &State, out: &mut Outboxes) {
         match command.write {
             Ok(Write::CreateSession { timeout_ms }) => {
-                self.presence.sessions.add(command.session, timeout_ms, now.monotonic_ms);
+                self.presence.sessions.add(
+                    command.session,
+                    timeout_ms,
+                    now.monotonic_ms,
+                    raft_id(command.member),
+                );
             }
             Ok(Write::SetSecret { .. }) => self.group.applied.has_secret = true,
             Ok(Write::ResumeSession { timeout_ms, is_asking: false, .. }) => {
                 self.presence.sessions.liveness.resume(command.session, timeout_ms, now.monotonic_ms);
-                if u64::from(command.member) != self.presence.options.member {
+                if raft_id(command.member) != self.presence.options.member {
                     // It is served elsewhere now: the connection here is one that its client has given up.
                     self.end_serving(command.session, state, out);
                 }

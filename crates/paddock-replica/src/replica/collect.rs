@@ -13,6 +13,7 @@ use crate::own_cluster::new_cluster_id;
 use crate::proposal_sizes::ProposalSizes;
 use crate::question::Question;
 use crate::queued_item::QueuedItem;
+use crate::raft_id::{all_logged, logged};
 use crate::requests::Placed;
 use crate::{Cluster, HardState, LogEntry};
 
@@ -103,7 +104,7 @@ impl Replica<'_> {
         let founders = &founding.membership;
         self.presence.joining.begin_writing_first_entry();
         let (entry, hard_state) = first_entry(founders, self.group.durability.written());
-        tracing::debug!(voters = ?founders.voters, "founding");
+        tracing::debug!(voters = ?all_logged(&founders.voters), "founding");
         effects.entries.push(entry);
         effects.hard_state = Some(hard_state);
         effects.round = Some(FOUNDING_ROUND);
@@ -150,7 +151,7 @@ impl Replica<'_> {
         if !self.group.consensus.is_alone() {
             let term = leadership.term;
             match leadership.leader {
-                Some(leader) => tracing::info!(leader, term, "leader elected"),
+                Some(leader) => tracing::info!(leader = logged(leader), term, "leader elected"),
                 None => tracing::info!(term, "no leader: looking for one"),
             }
         }

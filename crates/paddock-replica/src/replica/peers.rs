@@ -12,6 +12,7 @@ use crate::effects::{SnapshotRead, SnapshotWrite};
 use crate::founding::first_entry;
 use crate::message::{Condition, ConfirmationLimits, Envelope, Greeting, PeerMessage, Purpose, Ruling};
 use crate::processes::Speaker;
+use crate::raft_id::{all_logged, logged};
 use crate::{Cluster, Founding, Membership, Recovered, ReplicaOptions};
 
 impl Replica<'_> {
@@ -28,7 +29,9 @@ impl Replica<'_> {
             Envelope::open(message).and_then(|(envelope, body)| Ok((envelope, PeerMessage::decode(body)?)));
         let (envelope, message) = match opened {
             Ok(opened) => opened,
-            Err(error) => return tracing::error!(from, %error, "message of another member cannot be read"),
+            Err(error) => {
+                return tracing::error!(from = logged(from), %error, "message of another member cannot be read");
+            }
         };
         if self.cluster().is_foreign_to(envelope.cluster) {
             return self.presence.cluster.note_foreign(from, envelope.cluster, is_of_leader(&message));
@@ -69,7 +72,7 @@ impl Replica<'_> {
             }
             Speaker::NewRival => {
                 tracing::error!(
-                    member = from,
+                    member = logged(from),
                     "two processes run with one member number: the second one is not heard; stop it, or give it its own"
                 );
                 false
@@ -172,7 +175,9 @@ impl Replica<'_> {
                     .into_iter()
                     .for_each(|session| self.presence.sessions.liveness.touch(session, now.monotonic_ms));
             }
-            Some(Err(error)) => tracing::error!(from, %error, "batch of another member cannot be read"),
+            Some(Err(error)) => {
+                tracing::error!(from = logged(from), %error, "batch of another member cannot be read")
+            }
             None => {}
         }
     }
@@ -280,7 +285,10 @@ impl Replica<'_> {
         if !self.presence.joining.is_without_data() {
             self.on_inquiry_answered(from, cluster, greeting);
         } else if matches!(condition, Condition::Established | Condition::Learning) {
-            tracing::info!(member = from, "there is an ensemble already: waiting to be told its state");
+            tracing::info!(
+                member = logged(from),
+                "there is an ensemble already: waiting to be told its state"
+            );
             self.await_state();
             self.on_inquiry_answered(from, cluster, greeting);
         } else if condition == Condition::Empty {
@@ -405,7 +413,7 @@ impl Replica<'_> {
         self.finish_learning();
         if let Some(unheard) = self.presence.joining.tick_founding(&self.presence.options.founding) {
             tracing::warn!(
-                members = ?unheard,
+                members = ?all_logged(&unheard),
                 "most members have no data, and would found an ensemble; it waits for members that were never heard and may have data: \
                  start them, or start one of the others with --found-by-majority if there is nothing to be found"
             );

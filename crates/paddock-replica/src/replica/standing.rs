@@ -1,8 +1,11 @@
 //! Standing of a member in its ensemble, for those who operate it.
 
+use paddock_proto::MemberNumber;
+
 use crate::group::Group;
 use crate::presence::Presence;
 use crate::proposal_sizes::ProposalSizes;
+use crate::raft_id::member_number;
 use crate::read_only::ReadOnlyReason;
 
 /// Part of a member in its ensemble.
@@ -29,7 +32,7 @@ pub struct Standing {
     /// True while the others have not admitted the member since it came without its data, or with older data.
     pub awaits_admission: bool,
     /// The leader, as far as the member knows.
-    pub leader: Option<u64>,
+    pub leader: Option<MemberNumber>,
     /// The last entry in its log, and its term.
     pub last_entry: u64,
     pub last_term: u64,
@@ -42,7 +45,7 @@ pub struct Standing {
     /// The other members, as this leader sees them. A member that does not lead knows nothing of them.
     pub followers: Vec<FollowerStanding>,
     /// The profiles that other members have told last.
-    pub profiles: Vec<(u64, Vec<u8>)>,
+    pub profiles: Vec<(MemberNumber, Vec<u8>)>,
     /// Sizes of the entries that this leader has proposed in its term; `None` if it does not lead, or has proposed none.
     pub proposals: Option<ProposalSizes>,
     /// Sessions that this member, as leader, has found expired since it was started.
@@ -52,7 +55,7 @@ pub struct Standing {
 /// A member as its leader sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FollowerStanding {
-    pub member: u64,
+    pub member: MemberNumber,
     pub has_vote: bool,
     /// True if it was heard within the election timeout that runs, or the one before.
     pub is_heard: bool,
@@ -123,9 +126,10 @@ impl MemberFacts<'_> {
         let others =
             self.group.consensus.is_leader().then(|| self.group.consensus.followers()).into_iter().flatten();
         let others = others.filter(|(member, _)| *member != self.presence.options.member);
-        let followers = others.map(|(member, follower)| FollowerStanding {
+        let others = others.filter_map(|(id, follower)| Some((id, member_number(id)?, follower)));
+        let followers = others.map(|(id, member, follower)| FollowerStanding {
             member,
-            has_vote: !membership.learners.contains(&member),
+            has_vote: !membership.learners.contains(&id),
             is_heard: follower.is_heard,
             gets_snapshot: follower.gets_snapshot,
             matched: follower.matched,
@@ -136,6 +140,7 @@ impl MemberFacts<'_> {
                 .map_or(0, |leading| leading.log_ends.lag_ms(follower.matched)),
         });
         let (snapshot, snapshot_term) = self.group.consensus.snapshot();
+        let profiles = self.presence.processes.profiles.of_others(membership).into_iter();
         Standing {
             last_term: self.group.consensus.last_term(),
             snapshot,
@@ -143,12 +148,12 @@ impl MemberFacts<'_> {
             term: leadership.term,
             read_only: self.group.read_only.reason(),
             awaits_admission: self.presence.joining.awaits_admission(),
-            leader: leadership.leader,
+            leader: leadership.leader.and_then(member_number),
             last_entry: self.group.consensus.last_entry(),
             committed: self.group.consensus.committed(),
             applied: self.group.applied.get().0,
             followers: followers.collect(),
-            profiles: self.presence.processes.profiles.of_others(membership),
+            profiles: profiles.filter_map(|(id, profile)| Some((member_number(id)?, profile))).collect(),
             proposals: self.group.leading.as_ref().and_then(|leading| leading.proposals),
             sessions_expired: self.presence.sessions.expired,
         }

@@ -293,3 +293,31 @@ fn a_start_that_has_sent_a_batch_gets_another_number_when_the_member_has_learned
     );
     assert!(replica.group.requests.unsent().is_empty());
 }
+
+/// Members 1 and 257, whose ids begin with the same byte, were started in the same millisecond, so to speak.
+#[test]
+fn a_client_gets_another_session_if_the_id_of_its_own_is_in_use() {
+    let mut tree = Tree::new();
+    let first = (1 << 56) | (NOW.wall_ms << 16);
+    let others = [0, 1, 2].map(|at| SessionId(first + at));
+    others.iter().for_each(|session| tree.install_session(*session, 20_000, 257));
+    let mut state = Replicated::new(tree, (0, 0), Membership::default());
+    let mut replica = alone(&state);
+    settle(&mut replica, &mut state);
+    let conns = [1, 2].map(|number| ConnId::new(0, number));
+    for conn in conns {
+        let connect = ClientInput::Connect {
+            conn,
+            timeout_ms: 10_000,
+            may_only_read: false,
+            ids: ProvenIds::default(),
+        };
+        replica.step(NOW, Input::Client(connect));
+    }
+    settle(&mut replica, &mut state);
+    assert!(others.iter().all(|session| state.tree().session_owner(*session) == Some(257)));
+    let own = state.tree().sessions().filter(|(session, _)| !others.contains(session));
+    let mut served: Vec<_> = own.map(|(session, _)| replica.presence.sessions.conn(session)).collect();
+    served.sort_unstable();
+    assert_eq!(served, conns.map(Some));
+}

@@ -10,6 +10,7 @@ use super::parts::Admin;
 use crate::http::Request;
 use crate::reports::status;
 use crate::shared::Shared;
+use paddock_replica::raft_id;
 
 pub(super) fn leader(admin: &Admin, _: &Request) -> Result<Fields, Failure> {
     let shared = &admin.shared;
@@ -17,7 +18,7 @@ pub(super) fn leader(admin: &Admin, _: &Request) -> Result<Fields, Failure> {
     let (Some(leader), false) = (leader, role == Role::Alone) else {
         return Err(Failure::new(StatusCode::OK, "server is not initialized"));
     };
-    let host = status::members(shared).into_iter().find(|member| u64::from(member.id) == leader);
+    let host = status::members(shared).into_iter().find(|member| member.id == leader);
     let host = host.map_or(String::new(), |member| member.host);
     fields(json!({ "is_leader": role == Role::Leader, "leader_id": leader, "leader_ip": host }))
 }
@@ -75,7 +76,7 @@ pub(super) fn zabstate(admin: &Admin, _: &Request) -> Result<Fields, Failure> {
 }
 
 fn has_vote(shared: &Shared, member: &EnsembleMember) -> bool {
-    shared.state.read().membership().voters.contains(&u64::from(member.id))
+    shared.state.read().membership().voters.contains(&raft_id(member.id))
 }
 
 /// Address where clients connect to a member; `None` if that is not known here.

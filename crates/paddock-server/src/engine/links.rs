@@ -5,8 +5,9 @@ use std::hash::{BuildHasher, RandomState};
 use std::net::{Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 
-use paddock_proto::Reach;
+use paddock_proto::{MemberNumber, Reach};
 use paddock_replica::{Cluster, Input, LogEntry, is_of_log};
+use paddock_replica::{member_number, raft_id};
 
 use crate::Config;
 use crate::binding::ListenAt;
@@ -54,11 +55,11 @@ pub(super) fn start(
     let links = Links::start(options, move |event| match event {
         LinkEvent::Message { from, bytes, is_last } => {
             let is_quick = is_last && bytes.len() <= QUICK_BYTES_MAX && is_of_log(&bytes);
-            deliver(Input::Peer { from: from.into(), bytes: bytes.to_vec() }, is_quick);
+            deliver(Input::Peer { from: raft_id(from), bytes: bytes.to_vec() }, is_quick);
         }
         LinkEvent::Down { peer } => {
             of_links.statistics.contacts.note(peer, false, wall_ms());
-            deliver(Input::LinkLost { peer: peer.into() }, false);
+            deliver(Input::LinkLost { peer: raft_id(peer) }, false);
         }
         LinkEvent::Listening(addresses) => {
             if let Some(open) = addresses.into_iter().find(|address| !address.ip().is_loopback()) {
@@ -97,18 +98,18 @@ fn warn_of_open_port(address: SocketAddr, tls: Option<TlsMode>) {
 /// Addresses of the other members, as far as they were ever heard of: one that has left is told so before it is let go.
 #[derive(Debug)]
 pub(crate) struct Addresses {
-    own: u8,
+    own: MemberNumber,
     /// False if the configuration's addresses count more than the ensemble's own: without reconfig, a member moves by new configurations.
     may_reconfig: bool,
     /// Hosts and addresses of the configuration.
-    configured: BTreeMap<u8, (String, String)>,
-    known: BTreeMap<u8, String>,
+    configured: BTreeMap<MemberNumber, (String, String)>,
+    known: BTreeMap<MemberNumber, String>,
 }
 
 impl Addresses {
     pub(crate) fn new(config: &Config) -> Addresses {
         let members = config.ensemble.iter().flat_map(|ensemble| &ensemble.members);
-        let configured: BTreeMap<u8, (String, String)> =
+        let configured: BTreeMap<MemberNumber, (String, String)> =
             members.map(|member| (member.id, (member.host.clone(), host_and_port(member)))).collect();
         let known = configured.iter().map(|(id, (_, address))| (*id, address.clone())).collect();
         Addresses { own: config.member, may_reconfig: config.may_reconfig(), configured, known }
@@ -133,10 +134,10 @@ impl Addresses {
             let address = self.of(member);
             self.known.insert(member.id, address);
         }
-        let mut members: BTreeSet<u8> = ensemble.all_members().map(|member| member.id).collect();
-        members.extend(state.membership().all().filter_map(|id| u8::try_from(id).ok()));
+        let mut members: BTreeSet<MemberNumber> = ensemble.all_members().map(|member| member.id).collect();
+        members.extend(state.membership().all().filter_map(member_number));
         members.remove(&self.own);
-        let peer = |id: u8| Some(PeerAddress { id, address: self.known.get(&id)?.clone() });
+        let peer = |id: MemberNumber| Some(PeerAddress { id, address: self.known.get(&id)?.clone() });
         links.set_cluster(ensemble.cluster);
         links.set_peers(members.into_iter().filter_map(peer).collect());
     }
@@ -161,7 +162,7 @@ fn listen_at(own: &EnsembleMember, on_all: bool) -> ListenAt {
 mod tests {
     use super::*;
 
-    fn member(id: u8, host: &str, quorum_port: u16) -> EnsembleMember {
+    fn member(id: MemberNumber, host: &str, quorum_port: u16) -> EnsembleMember {
         let text = format!("{host}:{quorum_port}:{}", quorum_port + 1);
         EnsembleMember::parse(id, &text).unwrap().0
     }

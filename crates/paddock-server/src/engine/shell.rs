@@ -1,5 +1,6 @@
 //! The process around the member: the shared state and the mailboxes, the links, the clock.
 
+use paddock_proto::MemberNumber;
 use std::sync::atomic::Ordering::Relaxed;
 
 use paddock_member::{Clock, Shell, SnapshotOrder, Taken};
@@ -55,14 +56,14 @@ impl Clock for MemberShell {
 }
 
 impl Shell for MemberShell {
-    fn send(&mut self, to: u8, message: Vec<u8>) {
+    fn send(&mut self, to: MemberNumber, message: Vec<u8>) {
         // While the log is replayed there are none yet.
         if let Some(links) = &self.links {
             links.send(to, message);
         }
     }
 
-    fn refuse(&mut self, peer: u8, cluster: u64) {
+    fn refuse(&mut self, peer: MemberNumber, cluster: u64) {
         if let Some(links) = &self.links {
             links.refuse(peer, cluster);
         }
@@ -82,7 +83,7 @@ impl Shell for MemberShell {
         }
     }
 
-    fn raise_alarm(&mut self, _: u64) {
+    fn raise_alarm(&mut self, _: MemberNumber) {
         self.host.shared().statistics.clients.differing.fetch_add(1, Relaxed);
     }
 

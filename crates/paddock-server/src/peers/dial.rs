@@ -1,5 +1,6 @@
 //! Reaching a peer: again and again while there is no link.
 
+use paddock_proto::MemberNumber;
 use std::io;
 use std::net::SocketAddr;
 use std::rc::Rc;
@@ -38,7 +39,7 @@ enum DialError {
     #[error("{address} is not understood: {source}")]
     Greeting { address: SocketAddr, source: GreetingError },
     #[error("{address} is member {id}: check the address")]
-    OtherMember { address: SocketAddr, id: u8 },
+    OtherMember { address: SocketAddr, id: MemberNumber },
     #[error("{address} refuses: {verdict}")]
     Refused { address: SocketAddr, verdict: Verdict },
     #[error(
@@ -208,7 +209,7 @@ async fn greet(
 /// Judges the answer.
 fn conclude(
     hub: &Hub,
-    id: u8,
+    id: MemberNumber,
     address: SocketAddr,
     stream: Stream,
     hello: &Hello,

@@ -4,21 +4,25 @@
 //! ```text
 //!  0 [8] magic       one for hellos, one for answers
 //!  8 u16 version
-//! 10 u8  from        the speaker's number
-//! 11 u8  to          in a hello: whom it wants to reach; in an answer: the verdict
+//! 10 u8  from        the speaker's number; 0 for one that is not 1 to 255, which follows below
+//! 11 u8  to          in a hello: whom it wants to reach, likewise; in an answer: the verdict
 //! 12 u64 cluster     the speaker's cluster id; 0 while it is not known
 //! 20 u64 nonce       tells this connection from all others
 //! 28 u64 process     tells the speaker's process from all others, those with the same number included
 //! 36 [16] address    in the answer to a member that runs in another process already: where that one calls from, as an
-//! 52 u16 port        IPv6 address; else zeros
+//! 52 u16 port        IPv6 address; else zeros, but for the following
+//! 36 u32 from        the speaker's number, if the byte above is 0 and there is no address
+//! 40 u32 to          in a hello: the number of whom it wants to reach, if the byte above is 0
 //! 54 u32 crc         CRC-32C of the bytes above
 //! ```
 //! Magic, version and the place of the verdict stay as they are in every version, so that members of different versions
-//! can tell each other why they do not talk. Nothing is said to who did not show the magic.
+//! can tell each other why they do not talk. Builds that know numbers from 1 to 255 only speak the same version: to them other numbers are 0,
+//! which is no member's. Nothing is said to who did not show the magic.
 
 use std::net::{Ipv6Addr, SocketAddr};
 
 use crc32c::{crc32c, crc32c_append};
+use paddock_proto::{MemberNumber, narrow_member_number};
 
 use super::frame::FramePosition;
 
@@ -103,8 +107,8 @@ pub(super) const VERSION: u16 = 4;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Hello {
-    pub(super) from: u8,
-    pub(super) to: u8,
+    pub(super) from: MemberNumber,
+    pub(super) to: MemberNumber,
     pub(super) cluster: u64,
     pub(super) nonce: u64,
     pub(super) process: u64,
@@ -112,12 +116,13 @@ pub(super) struct Hello {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Answer {
-    pub(super) from: u8,
+    pub(super) from: MemberNumber,
     pub(super) verdict: Verdict,
     pub(super) cluster: u64,
     pub(super) nonce: u64,
     pub(super) process: u64,
-    /// Address that the other process of the calling member calls from.
+    /// Address that the other process of the calling member calls from. In its place stands the speaker's number, if that needs room: with an
+    /// address it is 0 then, and its caller knows whom it has called.
     pub(super) first_at: Option<SocketAddr>,
 }
 
@@ -139,11 +144,15 @@ pub(super) enum GreetingError {
 impl Hello {
     pub(super) fn encode(&self) -> [u8; GREETING_BYTES] {
         let Hello { from, to, cluster, nonce, process } = *self;
-        Fields { from, to, cluster, nonce, process, address: None }.encode(GreetingKind::Hello)
+        let recipient = narrow_member_number(to);
+        Fields { from, byte: recipient, to, cluster, nonce, process, address: None }
+            .encode(GreetingKind::Hello)
     }
 
     pub(super) fn decode(bytes: &[u8; GREETING_BYTES]) -> Result<Hello, GreetingError> {
-        let Fields { from, to, cluster, nonce, process, .. } = Fields::decode(GreetingKind::Hello, bytes)?;
+        let Fields { from, byte, to, cluster, nonce, process, .. } =
+            Fields::decode(GreetingKind::Hello, bytes)?;
+        let to = if byte == 0 { to } else { byte.into() };
         Ok(Hello { from, to, cluster, nonce, process })
     }
 }
@@ -151,14 +160,14 @@ impl Hello {
 impl Answer {
     pub(super) fn encode(&self) -> [u8; GREETING_BYTES] {
         let Answer { from, verdict, cluster, nonce, process, first_at } = *self;
-        let fields = Fields { from, to: verdict as u8, cluster, nonce, process, address: first_at };
+        let fields = Fields { from, byte: verdict as u8, to: 0, cluster, nonce, process, address: first_at };
         fields.encode(GreetingKind::Answer)
     }
 
     pub(super) fn decode(bytes: &[u8; GREETING_BYTES]) -> Result<Answer, GreetingError> {
-        let Fields { from, to, cluster, nonce, process, address } =
+        let Fields { from, byte, cluster, nonce, process, address, .. } =
             Fields::decode(GreetingKind::Answer, bytes)?;
-        let verdict = Verdict::from_byte(to).ok_or(GreetingError::Damaged)?;
+        let verdict = Verdict::from_byte(byte).ok_or(GreetingError::Damaged)?;
         Ok(Answer { from, verdict, cluster, nonce, process, first_at: address })
     }
 }
@@ -169,7 +178,7 @@ pub(super) fn same_cluster(one: u64, other: u64) -> bool {
 }
 
 /// Judges a hello as the member `own`; `known` tells if the caller is among its peers.
-pub(super) fn judge(hello: &Hello, own: u8, cluster: u64, known: bool) -> Verdict {
+pub(super) fn judge(hello: &Hello, own: MemberNumber, cluster: u64, known: bool) -> Verdict {
     if !same_cluster(hello.cluster, cluster) {
         Verdict::OtherCluster
     } else if hello.to != own {
@@ -219,8 +228,11 @@ fn is_zookeeper(magic: [u8; MAGIC_BYTES]) -> bool {
 
 /// Fields of a hello and of an answer.
 struct Fields {
-    from: u8,
-    to: u8,
+    from: MemberNumber,
+    /// The second of the two bytes.
+    byte: u8,
+    /// The number that counts if the byte is 0.
+    to: MemberNumber,
     cluster: u64,
     nonce: u64,
     process: u64,
@@ -232,7 +244,7 @@ impl Fields {
         let mut bytes = [0; GREETING_BYTES];
         bytes[0..8].copy_from_slice(&kind.magic());
         bytes[8..10].copy_from_slice(&VERSION.to_le_bytes());
-        (bytes[10], bytes[11]) = (self.from, self.to);
+        (bytes[10], bytes[11]) = (narrow_member_number(self.from), self.byte);
         for (at, number) in [(12, self.cluster), (20, self.nonce), (28, self.process)] {
             bytes[at..at + 8].copy_from_slice(&number.to_le_bytes());
         }
@@ -243,6 +255,11 @@ impl Fields {
             };
             bytes[36..52].copy_from_slice(&ip.octets());
             bytes[52..54].copy_from_slice(&address.port().to_le_bytes());
+        } else {
+            for (at, number) in [(36, self.from), (40, self.to)] {
+                let follows = narrow_member_number(number) == 0;
+                bytes[at..at + 4].copy_from_slice(&if follows { number } else { 0 }.to_le_bytes());
+            }
         }
         let crc = crc32c(&bytes[..CRC_AT]);
         bytes[CRC_AT..].copy_from_slice(&crc.to_le_bytes());
@@ -259,8 +276,20 @@ impl Fields {
         let ip = Ipv6Addr::from(<[u8; 16]>::try_from(&bytes[36..52]).expect("sixteen bytes"));
         let port = u16::from_le_bytes([bytes[52], bytes[53]]);
         let address = (port != 0).then(|| SocketAddr::new(ip.to_canonical(), port));
-        let (from, to) = (bytes[10], bytes[11]);
-        Ok(Fields { from, to, cluster: number(12), nonce: number(20), process: number(28), address })
+        let wide = |at: usize| match address {
+            None => MemberNumber::from_le_bytes(bytes[at..at + 4].try_into().expect("four bytes")),
+            Some(_) => 0,
+        };
+        let from = if bytes[10] == 0 { wide(36) } else { bytes[10].into() };
+        Ok(Fields {
+            from,
+            byte: bytes[11],
+            to: wide(40),
+            cluster: number(12),
+            nonce: number(20),
+            process: number(28),
+            address,
+        })
     }
 }
 
@@ -280,7 +309,15 @@ mod tests {
 
     #[test]
     fn greetings_come_out_as_they_went_in() {
-        assert_eq!(Hello::decode(&HELLO.encode()), Ok(HELLO));
+        for (from, to) in
+            [(3, 2), (0, 1), (1, 0), (257, 1), (1, 257), (0, 256), (1001, 233), (i32::MAX as u32, 1)]
+        {
+            let hello = Hello { from, to, ..HELLO };
+            assert_eq!(Hello::decode(&hello.encode()), Ok(hello));
+            let answer =
+                Answer { from, verdict: Verdict::Welcome, cluster: 0, nonce: 5, process: 12, first_at: None };
+            assert_eq!(Answer::decode(&answer.encode()), Ok(answer));
+        }
         for byte in 0..=255 {
             let Some(verdict) = Verdict::from_byte(byte) else { continue };
             for first_at in [None, Some("10.0.0.3:2888"), Some("[fd00::3]:2888")] {

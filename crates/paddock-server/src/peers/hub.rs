@@ -1,5 +1,6 @@
 //! The links' thread: what is dialled, what is up, and what is told of it.
 
+use paddock_proto::MemberNumber;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::net::{SocketAddr, TcpListener};
@@ -33,7 +34,7 @@ pub(super) struct Hub {
     /// All links read into this.
     scratch: RefCell<Box<[u8]>>,
     /// The tasks that dial the peers.
-    dialling: RefCell<BTreeMap<u8, AbortHandle>>,
+    dialling: RefCell<BTreeMap<MemberNumber, AbortHandle>>,
     pub(super) strangers: RefCell<Strangers>,
 }
 
@@ -87,7 +88,7 @@ async fn accept_members(hub: Rc<Hub>, port: QuorumPort, listeners: Option<Vec<Tc
 }
 
 impl Hub {
-    pub(super) fn own(&self) -> u8 {
+    pub(super) fn own(&self) -> MemberNumber {
         self.shared.own
     }
 
@@ -104,7 +105,7 @@ impl Hub {
     }
 
     /// The hello to a peer that this member calls.
-    pub(super) fn hello(&self, to: u8) -> Hello {
+    pub(super) fn hello(&self, to: MemberNumber) -> Hello {
         let (cluster, nonce, process) = (self.cluster(), self.nonce(), self.process());
         Hello { from: self.own(), to, cluster, nonce, process }
     }
@@ -115,7 +116,7 @@ impl Hub {
 
     /// The address that another process of a member calls from that calls now, if there is one: a link to it, on which it is still
     /// heard. One that is not heard for a while may be what is left of a process that has ended.
-    pub(super) async fn other_process(&self, member: u8, process: u64) -> Option<SocketAddr> {
+    pub(super) async fn other_process(&self, member: MemberNumber, process: u64) -> Option<SocketAddr> {
         let link = self.peer(member)?.link().filter(|link| link.process() != process)?;
         let lives = link.is_heard_within(self.timing().gives_way).await;
         lives.then(|| link.address())
@@ -130,12 +131,13 @@ impl Hub {
         draw(&mut self.random.borrow_mut())
     }
 
-    pub(super) fn peer(&self, id: u8) -> Option<Arc<Peer>> {
+    pub(super) fn peer(&self, id: MemberNumber) -> Option<Arc<Peer>> {
         self.shared.peers.read().get(&id).cloned()
     }
 
     fn set_peers(self: &Rc<Hub>, list: Vec<PeerAddress>) {
-        let mut wanted: BTreeMap<u8, String> = list.into_iter().map(|peer| (peer.id, peer.address)).collect();
+        let mut wanted: BTreeMap<MemberNumber, String> =
+            list.into_iter().map(|peer| (peer.id, peer.address)).collect();
         wanted.remove(&self.own());
         let present: Vec<Arc<Peer>> = self.shared.peers.read().values().cloned().collect();
         for peer in present {
@@ -198,7 +200,7 @@ impl Hub {
     }
 
     /// Cuts the link to a peer of another ensemble. When one side calls again, both say where they belong.
-    fn refuse(&self, peer: u8, cluster: u64) {
+    fn refuse(&self, peer: MemberNumber, cluster: u64) {
         if let Some(peer) = self.peer(peer) {
             self.cut(&peer, &LinkEnd::OtherCluster { own: self.cluster(), theirs: cluster });
         }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::JoinHandle;
 
+use paddock_proto::MemberNumber;
 use parking_lot::RwLock;
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 
@@ -67,7 +68,7 @@ impl Links {
 
     /// Queues a message, of at least one byte. False if there is no link, or no room in its queue, or if the message is
     /// larger than `MESSAGE_BYTES_MAX`: then it is dropped, as the network could have dropped it. Never waits.
-    pub(crate) fn send(&self, to: u8, message: Vec<u8>) -> bool {
+    pub(crate) fn send(&self, to: MemberNumber, message: Vec<u8>) -> bool {
         assert!(!message.is_empty(), "an empty message for member {to}");
         self.shared.peers.read().get(&to).is_some_and(|peer| peer.send(message))
     }
@@ -85,7 +86,7 @@ impl Links {
     }
 
     /// Cuts the link to a peer that belongs to another cluster.
-    pub(crate) fn refuse(&self, peer: u8, cluster: u64) {
+    pub(crate) fn refuse(&self, peer: MemberNumber, cluster: u64) {
         self.order(Order::Refuse { peer, cluster });
     }
 
@@ -96,7 +97,7 @@ impl Links {
 
     /// Address of the other side of the link to a peer.
     #[cfg(test)]
-    pub(crate) fn link_address(&self, peer: u8) -> Option<SocketAddr> {
+    pub(crate) fn link_address(&self, peer: MemberNumber) -> Option<SocketAddr> {
         Some(self.shared.peers.read().get(&peer)?.link()?.address())
     }
 

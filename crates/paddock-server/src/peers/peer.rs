@@ -3,6 +3,7 @@
 //! The side with the higher number calls, so that the two do not call each other at the same time. If it does not reach the other one, it takes
 //! the other one's call: one direction that works is enough. Then it sends no greeting of its own meanwhile.
 
+use paddock_proto::MemberNumber;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -13,7 +14,7 @@ use super::link::Link;
 
 #[derive(Debug)]
 pub(super) struct Peer {
-    pub(super) id: u8,
+    pub(super) id: MemberNumber,
     state: Mutex<PeerState>,
     dropped: AtomicU64,
     /// The link came or went, or the peer has knocked.
@@ -54,7 +55,7 @@ pub(super) fn host(address: &str) -> &str {
 }
 
 impl Peer {
-    pub(super) fn new(id: u8, address: String) -> Peer {
+    pub(super) fn new(id: MemberNumber, address: String) -> Peer {
         let reason = "no attempt was made yet".to_owned();
         let state = PeerState {
             address,

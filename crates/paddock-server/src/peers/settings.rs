@@ -1,5 +1,6 @@
 //! Settings of the links: this member, the others, and how long each may be silent.
 
+use paddock_proto::MemberNumber;
 use std::time::Duration;
 
 use paddock_replica::LogEntry;
@@ -15,7 +16,7 @@ pub(crate) const MESSAGE_BYTES_MAX: usize = LogEntry::PAYLOAD_BYTES_MAX + (1 << 
 /// Address at which another member listens.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct PeerAddress {
-    pub(crate) id: u8,
+    pub(crate) id: MemberNumber,
     /// `host:port`; the host is resolved anew at every attempt.
     pub(crate) address: String,
 }
@@ -24,7 +25,7 @@ pub(crate) struct PeerAddress {
 #[derive(Debug)]
 pub(crate) struct LinkOptions {
     /// This member's number.
-    pub(crate) own: u8,
+    pub(crate) own: MemberNumber,
     pub(crate) listen: ListenAt,
     pub(crate) look_up: LookUp,
     /// Tries to listen that are made, a second apart, while the address is not there; 0 is no limit.

@@ -1,5 +1,6 @@
 //! Data that the links' thread shares with those who send.
 
+use paddock_proto::MemberNumber;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::net::SocketAddr;
@@ -18,16 +19,16 @@ use paddock_tls::Tls;
 #[derive(Debug)]
 pub(crate) enum LinkEvent {
     Message {
-        from: u8,
+        from: MemberNumber,
         bytes: Received,
         /// Nothing else has come with it that was not told yet.
         is_last: bool,
     },
     Up {
-        peer: u8,
+        peer: MemberNumber,
     },
     Down {
-        peer: u8,
+        peer: MemberNumber,
     },
     /// Other members can connect at these addresses from now on.
     Listening(Vec<SocketAddr>),
@@ -41,19 +42,19 @@ pub(super) enum Order {
     /// These are the other members from now on.
     Peers(Vec<PeerAddress>),
     /// The peer belongs to another ensemble, whose id this is.
-    Refuse { peer: u8, cluster: u64 },
+    Refuse { peer: MemberNumber, cluster: u64 },
     /// This member has learned to which ensemble it belongs.
     JudgeAgain,
 }
 
 /// The member, its peers, and the receiver of events.
 pub(super) struct PeersShared {
-    pub(super) own: u8,
+    pub(super) own: MemberNumber,
     pub(super) cluster: AtomicU64,
     pub(super) process: u64,
     pub(super) timing: Timing,
     pub(super) tls: Option<Tls>,
-    pub(super) peers: RwLock<BTreeMap<u8, Arc<Peer>>>,
+    pub(super) peers: RwLock<BTreeMap<MemberNumber, Arc<Peer>>>,
     pub(super) events: Box<dyn Fn(LinkEvent) + Send + Sync>,
 }
 

@@ -14,10 +14,12 @@ mod strangers;
 mod tls;
 mod tls_strangers;
 
+use paddock_proto::MemberNumber;
+
 /// State of the link to one peer.
 #[derive(Clone, Debug)]
 pub(super) struct LinkStatus {
-    pub(super) peer: u8,
+    pub(super) peer: MemberNumber,
     pub(super) address: String,
     pub(super) state: LinkState,
     /// Bytes that wait to be taken by the socket.

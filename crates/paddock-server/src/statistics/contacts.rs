@@ -3,6 +3,7 @@
 //! A leader hears what its followers acknowledge; every member has links to all others. This board has what the links tell, so that the
 //! page of any member shows one that is dead.
 
+use paddock_proto::MemberNumber;
 use std::collections::BTreeMap;
 
 use parking_lot::Mutex;
@@ -16,11 +17,11 @@ pub(crate) struct Contact {
 }
 
 #[derive(Debug, Default)]
-pub(crate) struct Contacts(Mutex<BTreeMap<u8, Contact>>);
+pub(crate) struct Contacts(Mutex<BTreeMap<MemberNumber, Contact>>);
 
 impl Contacts {
     /// The link to a member is up, or down, from now on.
-    pub(crate) fn note(&self, member: u8, answers: bool, now_ms: i64) {
+    pub(crate) fn note(&self, member: MemberNumber, answers: bool, now_ms: i64) {
         let mut contacts = self.0.lock();
         // A member that connects again has not been away in between.
         if contacts.get(&member).is_none_or(|contact| contact.answers != answers) {
@@ -29,7 +30,7 @@ impl Contacts {
     }
 
     /// `None` for a member that has never answered this one since it was started.
-    pub(crate) fn of(&self, member: u8) -> Option<Contact> {
+    pub(crate) fn of(&self, member: MemberNumber) -> Option<Contact> {
         self.0.lock().get(&member).copied()
     }
 }

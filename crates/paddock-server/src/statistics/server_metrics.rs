@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Instant;
 
+use paddock_proto::MemberNumber;
 use paddock_replica::{Role, Standing};
 use parking_lot::Mutex;
 
@@ -159,7 +160,7 @@ impl EntryCounts {
 
     /// The member's standing has changed from one to the other.
     pub(crate) fn note_standing(&self, before: &Standing, after: &Standing) {
-        let getting = |standing: &Standing| -> Vec<u64> {
+        let getting = |standing: &Standing| -> Vec<MemberNumber> {
             let getting = standing.followers.iter().filter(|follower| follower.gets_snapshot);
             getting.map(|follower| follower.member).collect()
         };

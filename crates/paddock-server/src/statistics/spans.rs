@@ -9,6 +9,7 @@ mod exporter;
 mod otlp;
 mod span;
 
+use paddock_proto::MemberNumber;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -34,7 +35,7 @@ pub(crate) struct Spans {
 
 impl Spans {
     /// Starts the thread.
-    pub(crate) fn start(config: &Tracing, member: u8) -> Spans {
+    pub(crate) fn start(config: &Tracing, member: MemberNumber) -> Spans {
         let (queue, queued) = bounded(QUEUE_SPANS);
         let (stop, stopped) = bounded(1);
         let (end, ended) = bounded(0);

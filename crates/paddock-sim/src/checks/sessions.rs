@@ -4,6 +4,7 @@
 //! each leader there is noted when it heard of each session last, and whether there was such a silence. Ends are judged when
 //! their leader proposes them: also those that another wanted who led before, and knows nothing of what was heard since.
 
+use crate::numbering::machine_of;
 use std::collections::{BTreeMap, BTreeSet};
 
 use paddock_model::Wish;
@@ -161,7 +162,7 @@ impl Sessions {
             Wish::ExpireSession { session } => {
                 self.check_expiry(happened, session)?;
                 self.end(session);
-                self.expired.push((session, happened.call.member));
+                self.expired.push((session, machine_of(happened.call.member)));
             }
             _ => {}
         }
@@ -206,7 +207,7 @@ impl Sessions {
     /// The end that a leader wanted is carried out. It was judged when it was proposed, unless the leader is alone: then it
     /// is now.
     fn check_expiry(&self, happened: &Happened, session: SessionId) -> Checked {
-        let (index, judge) = (happened.index, happened.call.member);
+        let (index, judge) = (happened.index, machine_of(happened.call.member));
         let was_judged = self.judged.contains(&(index, happened.term, session));
         let reigns = |reign: &Reign| reign.is_alone && reign.log_at_start < index;
         if !was_judged && self.reigns.get(&judge).is_some_and(reigns) {

@@ -3,6 +3,7 @@
 //! Committed entries never change: a member that applies one later must have the same. A batch counts once, and only when it is
 //! the next one of its member; whether that loses or repeats what a client asked for is for others to judge.
 
+use crate::numbering::machine_of;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
@@ -109,7 +110,7 @@ impl Truth {
     }
 
     fn admit(&mut self, origin: Origin, number: u64) -> bool {
-        let Origin { member, incarnation } = origin;
+        let (member, incarnation) = (machine_of(origin.member), origin.incarnation);
         let (current, last) = self.origins.get(&member).copied().unwrap_or_default();
         let expected = if incarnation == current { last + 1 } else { 1 };
         let counts = incarnation >= current && number == expected;

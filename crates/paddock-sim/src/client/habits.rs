@@ -1,6 +1,7 @@
 //! Habits of a client. Few names, so that clients meet; every piece of data is written once, so that it tells where
 //! it comes from.
 
+use crate::numbering::Numbering;
 use paddock_model::{Model, Question, Wish, acl};
 use paddock_proto::{Acl, AddWatchMode, Extensions, MemberRole, OpCode, WatcherKind};
 
@@ -19,6 +20,8 @@ const ZNODES_MAX: usize = 80;
 pub(crate) struct Habits {
     /// Writes of a thousand requests.
     pub(crate) writes: u64,
+    /// Numbers by which it calls the members.
+    pub(crate) numbering: Numbering,
     /// Syncs of a thousand other requests: those ask for what is newest, and nothing else.
     syncs: u64,
     /// Watches of a thousand reads that can set one.
@@ -54,6 +57,7 @@ impl Habits {
     pub(crate) fn throw(tick_ms: u64, chance: &mut Chance) -> Habits {
         Habits {
             writes: *chance.pick(&[0, 100, 300, 500, 700, 900]),
+            numbering: Numbering::Machines,
             syncs: *chance.pick(&[50, 150, 150, 600]),
             watches: *chance.pick(&[0, 100, 500]),
             depth: *chance.pick(&[1, 1, 4, 16, 64]),
@@ -131,7 +135,7 @@ impl Habits {
     /// The next thing to ask for. `seen` is what is there now; `mark` is new each time.
     pub(crate) fn ask(&self, chance: &mut Chance, seen: &Model, mark: &str) -> Ask {
         let speaks_clickhouse = self.extensions != Extensions::default();
-        let mut mind = Mind { chance, seen, mark, lists: self.lists };
+        let mut mind = Mind { chance, seen, mark, lists: self.lists, numbering: self.numbering };
         if let Some(machines) = self.changes_members_of
             && mind.chance.one_in(5)
         {
@@ -163,6 +167,7 @@ struct Mind<'a> {
     seen: &'a Model,
     mark: &'a str,
     lists: bool,
+    numbering: Numbering,
 }
 
 impl Mind<'_> {
@@ -197,15 +202,17 @@ impl Mind<'_> {
             (0..count).map(|_| self.chance.between(1, machines.into()) as u8).collect()
         };
         let (joining, leaving, all) = (some(2), some(1), some(machines.into()));
+        let numbering = self.numbering;
         let mut lines = |mut ids: Vec<u8>| {
             ids.sort_unstable();
             ids.dedup();
             let roles = [MemberRole::Participant, MemberRole::Participant, MemberRole::Observer];
-            let lines = ids.into_iter().map(|id| names::member(id, *self.chance.pick(&roles)));
+            let lines =
+                ids.into_iter().map(|id| names::member(numbering.number(id), *self.chance.pick(&roles)));
             lines.collect::<Vec<String>>().join(",")
         };
         let (joining, all) = (lines(joining), lines(all));
-        let ids: Vec<String> = leaving.iter().map(u8::to_string).collect();
+        let ids: Vec<String> = leaving.iter().map(|id| numbering.number(*id).to_string()).collect();
         let leaving = Some(ids.join(",")).filter(|ids| !ids.is_empty());
         let (joining, leaving, new_members) = if self.chance.one_in(5) {
             (None, None, Some(all))

@@ -5,11 +5,12 @@ use std::sync::Arc;
 use paddock_front::{ClientBuffers, DigestAlgorithm, Limits};
 use paddock_member::Config;
 use paddock_proto::{MemberRole, SessionSecret};
-use paddock_replica::{Founding, Membership, WORK_AT_ONCE};
+use paddock_replica::{Founding, Membership, WORK_AT_ONCE, raft_id};
 use paddock_tree::Tree;
 
 use crate::machine::DATA_DIR;
 use crate::names;
+use crate::numbering::Numbering;
 use paddock_chance::Chance;
 
 /// Settings that all members share. Small numbers: so a minute of simulated life has what takes days elsewhere.
@@ -18,6 +19,7 @@ pub(crate) struct Settings {
     /// Machines of the ensemble, as its configuration calls them.
     pub(crate) hosts: &'static str,
     pub(crate) members: u8,
+    pub(crate) numbering: Numbering,
     /// Number of them, the last ones, that found it without a vote.
     pub(crate) observers: u8,
     /// Machines that are not among those who found the ensemble, and may join it.
@@ -62,6 +64,7 @@ impl Settings {
         Settings {
             hosts: names::OWN_HOSTS,
             members,
+            numbering: Numbering::Machines,
             observers: 0,
             spares,
             founds_by_majority: false,
@@ -129,7 +132,7 @@ impl Settings {
         Config {
             data_dir: DATA_DIR.into(),
             log_dir: None,
-            member,
+            member: self.numbering.number(member),
             founding: self.founding(member),
             refounding: None,
             tick_ms: self.tick_ms,
@@ -185,10 +188,11 @@ impl Settings {
         let all: Vec<u8> =
             (1..=self.members).chain(Some(member).filter(|member| self.is_spare(*member))).collect();
         let role = |id: u8| if self.is_observer(id) { MemberRole::Observer } else { MemberRole::Participant };
-        let lines = all.iter().map(|id| names::member_at(self.hosts, *id, role(*id)) + "\n");
+        let lines =
+            all.iter().map(|id| names::member_at(self.hosts, self.numbering.number(*id), role(*id)) + "\n");
         let members = if self.members == 1 { String::new() } else { lines.collect() };
         let (learners, voters) = all.iter().partition(|id| self.is_observer(**id));
-        let ids = |some: Vec<&u8>| some.into_iter().copied().map(u64::from).collect();
+        let ids = |some: Vec<&u8>| some.into_iter().map(|id| raft_id(self.numbering.number(*id))).collect();
         let membership = Membership::new(ids(voters), ids(learners));
         Founding {
             membership,

@@ -1,6 +1,8 @@
 //! Surroundings of a member: the state, mailboxes, a snapshot that is walked when the world says so. They only collect:
 //! the world hands on what a dead process has not said.
 
+use crate::numbering::machine_of;
+use paddock_proto::MemberNumber;
 use std::cell::{Ref, RefCell, RefMut};
 
 use paddock_member::{Clock, Shell, SnapshotOrder, SnapshotWalk, StateLock, Taken};
@@ -69,7 +71,7 @@ pub(crate) struct RoundOutput {
     /// Peers of another ensemble that this one has refused.
     pub(crate) refused: Vec<u8>,
     /// Members whose state differs, as this one says.
-    pub(crate) differing: Vec<u64>,
+    pub(crate) differing: Vec<u8>,
 }
 
 pub(crate) struct SimShell<'a> {
@@ -127,14 +129,14 @@ impl Clock for SimShell<'_> {
 }
 
 impl Shell for SimShell<'_> {
-    fn send(&mut self, to: u8, message: Vec<u8>) {
+    fn send(&mut self, to: MemberNumber, message: Vec<u8>) {
         if !self.disk.is_dead() {
-            self.round_output.letters.push((to, message));
+            self.round_output.letters.push((machine_of(to), message));
         }
     }
 
-    fn refuse(&mut self, peer: u8, _: u64) {
-        self.round_output.refused.push(peer);
+    fn refuse(&mut self, peer: MemberNumber, _: u64) {
+        self.round_output.refused.push(machine_of(peer));
     }
 
     fn change<T>(&mut self, change: impl FnOnce(&mut Replicated, &mut Outboxes) -> T) -> T {
@@ -156,8 +158,8 @@ impl Shell for SimShell<'_> {
     /// Letters go to the members that are there.
     fn members_changed(&mut self) {}
 
-    fn raise_alarm(&mut self, member: u64) {
-        self.round_output.differing.push(member);
+    fn raise_alarm(&mut self, member: MemberNumber) {
+        self.round_output.differing.push(machine_of(member));
     }
 
     fn begin_snapshot(&mut self, order: SnapshotOrder) {

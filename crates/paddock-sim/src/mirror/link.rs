@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use paddock_forward::{Input, SourceRequest};
-use paddock_proto::{OpCode, SessionId};
+use paddock_proto::{MemberNumber, OpCode, SessionId};
 use paddock_tree::AppliedTransaction;
 
 use super::cutover::Cutover;
@@ -15,7 +15,7 @@ impl MirrorWorld {
     /// The source carries a write out, or refuses it, and tells the mirror.
     pub(super) fn write_at_source(
         &mut self,
-        member: u8,
+        member: MemberNumber,
         asked: (SessionId, i32),
         op: OpCode,
         body: &[u8],

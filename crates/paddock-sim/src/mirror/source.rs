@@ -2,12 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use paddock_proto::{IdList, OpCode, SessionId, Zxid};
+use paddock_proto::{IdList, MemberNumber, OpCode, SessionId, Zxid};
 use paddock_tree::{AppliedTransaction, Command, Outcome, Tree, Znode};
 
 /// Numbers of the source's member, and of the mirror as the source sees it.
-pub(super) const DIRECT: u8 = 1;
-pub(super) const MIRROR: u8 = 2;
+pub(super) const DIRECT: MemberNumber = 1;
+pub(super) const MIRROR: MemberNumber = 2;
 
 #[derive(Debug, Default)]
 pub(super) struct SourceModel {
@@ -26,7 +26,7 @@ impl SourceModel {
     /// Carries out or refuses a write that one of its clients has asked for, or one of the mirror's.
     pub(super) fn write(
         &mut self,
-        member: u8,
+        member: MemberNumber,
         asked: (SessionId, i32),
         op: OpCode,
         body: &[u8],
@@ -49,7 +49,13 @@ impl SourceModel {
     }
 
     /// The session's client is at this member now; false if it has ended.
-    pub(super) fn resume(&mut self, member: u8, session: SessionId, timeout_ms: i32, now_ms: u64) -> bool {
+    pub(super) fn resume(
+        &mut self,
+        member: MemberNumber,
+        session: SessionId,
+        timeout_ms: i32,
+        now_ms: u64,
+    ) -> bool {
         if self.tree.session_timeout_ms(session).is_none() {
             return false;
         }

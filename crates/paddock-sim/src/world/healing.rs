@@ -1,6 +1,7 @@
 //! After the faults: the ensemble must elect, converge, serve, and have lost nothing. Then the power of all is cut at once,
 //! and it must do so again.
 
+use crate::numbering::machine_of;
 use std::collections::BTreeSet;
 
 use paddock_replica::Role;
@@ -105,7 +106,9 @@ impl World {
     fn members(&self) -> impl Iterator<Item = &Machine> {
         let members = self.checks.truth.model().members();
         self.machines.iter().filter(move |machine| {
-            let belongs = members.as_ref().is_none_or(|members| members.contains(&machine.number));
+            let belongs = members
+                .as_ref()
+                .is_none_or(|members| members.iter().any(|member| machine_of(*member) == machine.number));
             belongs && !machine.is_out_of_service
         })
     }

@@ -1,6 +1,8 @@
 //! Machines in the world: their processes begin, work, talk, and end.
 
+use crate::numbering::machine_of;
 use paddock_member::{IdentityError, MemberError, RecoveryError};
+use paddock_replica::raft_id;
 use paddock_replica::testing::{MessageFacts, describe};
 use paddock_replica::{Input, Role};
 
@@ -94,7 +96,7 @@ impl World {
         let is_refused = matches!(
             &started,
             Err(MemberError::Recovery(RecoveryError::Identity(IdentityError::AnotherMember { configured, .. })))
-                if *configured == member
+                if *configured == settings.numbering.number(member)
         );
         self.trace.note(now, format_args!("{member} is refused the disk of another member: {started:?}"));
         ensure!(is_refused, ISOLATION, "member {member} starts with the disk of another member: {started:?}");
@@ -249,8 +251,8 @@ impl World {
         let Some(process) = machine.process.as_ref().filter(|_| !machine.is_foreign) else { return Ok(()) };
         let state = process.state.read();
         let ensemble = state.tree().ensemble();
-        let is_removed =
-            ensemble.is_some_and(|ensemble| !ensemble.all_members().any(|other| other.id == member));
+        let is_removed = ensemble
+            .is_some_and(|ensemble| !ensemble.all_members().any(|other| machine_of(other.id) == member));
         self.checks.moves.tick(member, is_removed);
         self.checks.moves.check_removed(member, process.conns().map(|conn| process.session(conn)))
     }
@@ -313,10 +315,9 @@ impl World {
             self.plan_act(member, delay, Act::Walk);
         }
         let has_been_wrong =
-            |number: u64| self.machines.iter().any(|m| u64::from(m.number) == number && m.has_been_wrong);
+            |number: u8| self.machines.iter().any(|m| m.number == number && m.has_been_wrong);
         ensure!(
-            has_been_wrong(member.into())
-                || round_output.differing.iter().all(|other| has_been_wrong(*other)),
+            has_been_wrong(member) || round_output.differing.iter().all(|other| has_been_wrong(*other)),
             AGREEMENT,
             "member {member} says that it differs from {:?}",
             round_output.differing
@@ -366,8 +367,9 @@ impl World {
 
     /// A member lets others know of its vote.
     fn votes(&mut self, member: u8, term: u64, candidate: u8) -> Checked {
+        let id = raft_id(self.plan.settings.numbering.number(candidate));
         let machine = self.machine(member);
-        machine.votes(term, candidate);
+        machine.votes(term, id);
         if machine.is_damaged || machine.forgot == 0 {
             return Ok(());
         }
@@ -491,8 +493,9 @@ impl World {
             self.machine(to).is_told(right);
         }
         self.copy_to_twin(from, to, &bytes)?;
+        let number = self.plan.settings.numbering.number(from);
         let process = self.machine(to).process.as_mut().expect("that was just looked at");
-        process.put(Input::Peer { from: u64::from(from), bytes });
+        process.put(Input::Peer { from: raft_id(number), bytes });
         self.wake(to);
         Ok(())
     }

@@ -4,6 +4,7 @@
 //! the member first, so they hear nothing of the twin: it never has a say. It is gone before that would change, which is when a process
 //! ends that they have heard, or when one begins that has heard no member yet.
 
+use paddock_replica::raft_id;
 use paddock_replica::{Input, Role};
 
 use super::{World, WorldEvent};
@@ -63,7 +64,10 @@ impl World {
     /// A message to a member reaches its twin as well.
     pub(super) fn copy_to_twin(&mut self, from: u8, to: u8, bytes: &[u8]) -> Checked {
         let Some(twin) = self.twin.as_mut().filter(|twin| twin.member == to) else { return Ok(()) };
-        twin.process.put(Input::Peer { from: from.into(), bytes: bytes.to_vec() });
+        twin.process.put(Input::Peer {
+            from: raft_id(self.plan.settings.numbering.number(from)),
+            bytes: bytes.to_vec(),
+        });
         self.twin_works()
     }
 

@@ -5,7 +5,7 @@
 
 use std::ops::Bound;
 
-use paddock_proto::{ErrorCode, Id, IdList, SessionId, WriteReply, Zxid};
+use paddock_proto::{ErrorCode, Id, IdList, MemberNumber, SessionId, WriteReply, Zxid};
 
 use super::Tree;
 use crate::Command;
@@ -18,7 +18,7 @@ impl Tree {
     }
 
     /// The member that serves the session.
-    pub fn session_owner(&self, id: SessionId) -> Option<u8> {
+    pub fn session_owner(&self, id: SessionId) -> Option<MemberNumber> {
         self.sessions.get(&id).map(|session| session.owner)
     }
 
@@ -39,7 +39,7 @@ impl Tree {
     }
 
     /// A session must be alive for what it asks, and ask it where it is served; the service needs none.
-    pub(crate) fn check_session(&self, id: SessionId, member: u8) -> Result<(), ErrorCode> {
+    pub(crate) fn check_session(&self, id: SessionId, member: MemberNumber) -> Result<(), ErrorCode> {
         match self.sessions.get(&id) {
             _ if id == SessionId::NONE => Ok(()),
             None => Err(ErrorCode::SessionExpired),
@@ -57,7 +57,7 @@ impl Tree {
     pub(crate) fn create_session<'a>(
         &mut self,
         session: SessionId,
-        member: u8,
+        member: MemberNumber,
         ids: IdList<'_>,
         timeout_ms: i32,
     ) -> Result<WriteReply<'a>, ErrorCode> {

@@ -1,8 +1,10 @@
 //! Snapshots of earlier builds.
 
+use std::collections::BTreeSet;
+
 use paddock_model::{Call, Wish, dump};
-use paddock_proto::SessionId;
-use paddock_tree::Tree;
+use paddock_proto::{MEMBER_NUMBER_MAX, MemberNumber, SessionId};
+use paddock_tree::{Origin, Tree};
 
 use crate::saved::{load, snapshot};
 
@@ -15,21 +17,46 @@ const ORIGINS_AND_ENSEMBLE: usize = 4 + 1;
 /// Blocks of a snapshot with one session, and the tree. The first of three parts of the header ends behind the session's owner, the next
 /// has what is written of its password, identity and moves.
 fn saved() -> (Tree, Vec<Vec<u8>>, [Vec<u8>; 3]) {
-    let mut tree = Tree::new();
-    let session = Call {
-        session: SessionId(7),
-        wish: Wish::CreateSession { timeout_ms: 4000 },
-        ..Call::plain_create("/unused")
-    };
-    session.must(&mut tree);
-    Call::plain_create("/a").must(&mut tree);
-    let blocks = snapshot(&mut tree, 10, |_| {});
+    let (tree, blocks) = saved_at(1);
     assert_eq!(blocks[0][1..5], 5i32.to_be_bytes());
     let (known, rest) = blocks[0][5..].split_at(BEFORE_SESSIONS - 5 + SESSION);
     let (rights_and_moves, rest) = rest.split_at(2 + 4);
     assert_eq!(rights_and_moves, [0; 6], "ZooKeeper's password, no identity, and no move");
     let parts = [known, rights_and_moves, rest].map(<[u8]>::to_vec);
     (tree, blocks, parts)
+}
+
+/// Blocks of a snapshot with one session, which a member serves, and the tree.
+fn saved_at(member: MemberNumber) -> (Tree, Vec<Vec<u8>>) {
+    let mut tree = Tree::new();
+    let session = Call {
+        session: SessionId(7),
+        member,
+        wish: Wish::CreateSession { timeout_ms: 4000 },
+        ..Call::plain_create("/unused")
+    };
+    session.must(&mut tree);
+    Call::plain_create("/a").must(&mut tree);
+    let blocks = snapshot(&mut tree, 10, |_| {});
+    (tree, blocks)
+}
+
+/// Format 5: members were numbered from 1 to 255. A snapshot without another number is as such a build writes it.
+#[test]
+fn a_snapshot_is_of_the_earlier_format_unless_a_number_needs_the_newer() {
+    for (member, format) in [(1, 5i32), (255, 5), (0, 6), (256, 6), (1001, 6), (MEMBER_NUMBER_MAX, 6)] {
+        let (mut tree, _) = saved_at(member);
+        let origin = Origin { member, incarnation: 9 };
+        assert!(tree.admit(origin, 1));
+        let blocks = snapshot(&mut tree, 10, |_| {});
+        assert_eq!(blocks[0][1..5], format.to_be_bytes(), "member {member}");
+        let loaded = load(&blocks);
+        assert_eq!(dump(&loaded), dump(&tree));
+        assert_eq!(loaded.digest(), tree.digest());
+        assert_eq!((loaded.session_owner(SessionId(7)), loaded.incarnation(member)), (Some(member), Some(9)));
+    }
+    let digests = [0, 1, 255, 256, 257, 1001].map(|member| saved_at(member).0.digest());
+    assert_eq!(BTreeSet::from(digests).len(), 6, "who serves a session is part of the state");
 }
 
 /// Format 4: the moves of sessions were not counted.

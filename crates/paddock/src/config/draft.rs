@@ -1,5 +1,6 @@
 //! Settings while they are collected.
 
+use paddock_proto::MemberNumber;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
@@ -19,7 +20,7 @@ pub(super) struct Draft {
     pub(super) config: Config,
     pub(super) listen: Option<SocketAddr>,
     pub(super) data_dir: Option<PathBuf>,
-    pub(super) member: Option<u8>,
+    pub(super) member: Option<MemberNumber>,
     pub(super) tracing: Option<TracingDraft>,
     pub(super) sasl: SaslDraft,
     pub(super) etcd: EtcdDraft,

@@ -1,5 +1,6 @@
 //! Rules that an ensemble must keep, whatever file names its members.
 
+use paddock_proto::MemberNumber;
 use std::net::{IpAddr, SocketAddr};
 
 use paddock_server::{ClientAddress, Ensemble, EnsembleMember, LateNames, Role};
@@ -29,7 +30,7 @@ impl Named {
 #[derive(Clone, Debug)]
 pub(super) struct OwnNumber {
     pub(super) place: Location,
-    pub(super) number: u8,
+    pub(super) number: MemberNumber,
 }
 
 /// Puts the members in order and refuses a number or an address that is given twice.
@@ -85,7 +86,7 @@ pub(super) fn note_origins(members: &[Named], remarks: &mut Remarks) {
 
 /// A port of a host, and its purpose.
 struct Use {
-    id: u8,
+    id: MemberNumber,
     purpose: &'static str,
     host: String,
     port: u16,
@@ -144,7 +145,7 @@ pub(super) fn remark_on_voters(members: &[Named], place: &Location, remarks: &mu
 }
 
 /// Warns of members that only a process on their own machine can reach.
-pub(super) fn remark_on_hosts(members: &[Named], own: u8, remarks: &mut Remarks) {
+pub(super) fn remark_on_hosts(members: &[Named], own: MemberNumber, remarks: &mut Remarks) {
     for named in members.iter().filter(|named| named.member.id != own) {
         let host = &named.member.host;
         if host.parse().is_ok_and(|ip: IpAddr| ip.is_unspecified()) {

@@ -4,6 +4,7 @@ use std::net::{IpAddr, Ipv6Addr, SocketAddr, ToSocketAddrs};
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
 
+use paddock_proto::MEMBER_NUMBER_MAX;
 use paddock_server::{AuditTarget, Dialect, DigestAlgorithm, LateNames, MemoryMax};
 
 use super::zoo_values;
@@ -22,8 +23,11 @@ pub(super) const PORT: RangeInclusive<i64> = 1..=65535;
 pub(super) const A_PORT: &str = "a port from 1 to 65535";
 
 /// The numbers that a member can have.
-pub(super) const MEMBER: RangeInclusive<i64> = 1..=255;
-pub(super) const A_MEMBER: &str = "a number from 1 to 255";
+pub(super) const MEMBER: RangeInclusive<i64> = 0..=MEMBER_NUMBER_MAX as i64;
+pub(super) const A_MEMBER: &str = "a number from 0 to 2147483647";
+/// The numbers that a member alone takes from `myid`, which ZooKeeper does not read there. Earlier builds knew no others, and gave such a
+/// member the number 1, which its data still has.
+pub(super) const MEMBER_ALONE: RangeInclusive<i64> = 1..=255;
 
 /// A value of a setting as a file gives it.
 pub(super) trait Value {

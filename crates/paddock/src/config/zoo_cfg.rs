@@ -337,8 +337,8 @@ enum Known {
     Adjusted(String),
 }
 
-/// This member's number, from `myid` or from the environment. One alone needs none, and ZooKeeper ignores `myid` there: a number that no
-/// member has here is left unused.
+/// This member's number, from `myid` or from the environment. One alone needs none, and ZooKeeper ignores `myid` there: another number than
+/// from 1 to 255 is left unused.
 fn own_number(
     my_id: &Path,
     environment: &Environment,
@@ -352,7 +352,7 @@ fn own_number(
     };
     let place = Location::at(my_id, 1);
     let first = text.lines().next().unwrap_or("").trim();
-    if is_alone && first.parse().is_ok_and(|number: i64| !value::MEMBER.contains(&number)) {
+    if is_alone && first.parse().is_ok_and(|number: i64| !value::MEMBER_ALONE.contains(&number)) {
         remarks.push(place.detail(format!("{first} is not used: a member alone needs no number")));
         return Ok(None);
     }

@@ -1,5 +1,6 @@
 //! `group.N` and `weight.N`. A quorum is more than half of the voters, so they may say nothing else.
 
+use paddock_proto::MemberNumber;
 use std::collections::BTreeMap;
 
 use paddock_server::Role;
@@ -33,7 +34,7 @@ impl QuorumKey {
 
 /// Refuses groups and weights that would make another quorum than more than half of the voters.
 pub(super) fn check(keys: &[QuorumKey], named: &[Named], remarks: &mut Remarks) -> Result<(), ConfigError> {
-    let voters: Vec<u8> = named
+    let voters: Vec<MemberNumber> = named
         .iter()
         .map(|named| &named.member)
         .filter(|m| m.role == Role::Participant)
@@ -47,7 +48,7 @@ pub(super) fn check(keys: &[QuorumKey], named: &[Named], remarks: &mut Remarks) 
 }
 
 /// One group is no hierarchy, if every voter is in it.
-fn check_groups(groups: &[&QuorumKey], voters: &[u8]) -> Result<(), ConfigError> {
+fn check_groups(groups: &[&QuorumKey], voters: &[MemberNumber]) -> Result<(), ConfigError> {
     if let [_, second, ..] = groups {
         return Err(second.fault("hierarchical quorums are not offered; remove group.N and weight.N"));
     }
@@ -56,7 +57,7 @@ fn check_groups(groups: &[&QuorumKey], voters: &[u8]) -> Result<(), ConfigError>
         .value
         .split(':')
         .map(|number| value::number(&Text(number), value::MEMBER, value::A_MEMBER))
-        .collect::<Result<Vec<u8>, _>>()
+        .collect::<Result<Vec<MemberNumber>, _>>()
         .map_err(|what| group.fault(what))?;
     match voters.iter().find(|voter| !members.contains(voter)) {
         Some(voter) => {
@@ -67,11 +68,11 @@ fn check_groups(groups: &[&QuorumKey], voters: &[u8]) -> Result<(), ConfigError>
 }
 
 /// Equal weights are as good as none. Who is not weighed weighs 1.
-fn check_weights(keys: &[&QuorumKey], voters: &[u8]) -> Result<(), ConfigError> {
-    let mut weights: BTreeMap<u8, u32> = voters.iter().map(|voter| (*voter, 1)).collect();
+fn check_weights(keys: &[&QuorumKey], voters: &[MemberNumber]) -> Result<(), ConfigError> {
+    let mut weights: BTreeMap<MemberNumber, u32> = voters.iter().map(|voter| (*voter, 1)).collect();
     for key in keys {
         let number = Text(key.name.trim_start_matches("weight."));
-        let member: u8 = value::number(&number, value::MEMBER, value::A_MEMBER)
+        let member: MemberNumber = value::number(&number, value::MEMBER, value::A_MEMBER)
             .map_err(|what| key.fault(format!("{what} after weight.")))?;
         let weight = value::number(&Text(&key.value), 0..=i32::MAX.into(), "a weight")
             .map_err(|what| key.fault(what))?;

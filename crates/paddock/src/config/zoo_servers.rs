@@ -3,6 +3,7 @@
 //! An ensemble is known for one only when everything has been read, so the keys wait here until then. As in
 //! ZooKeeper, one server line is a member alone, unless `standaloneEnabled` is false.
 
+use paddock_proto::MemberNumber;
 use paddock_server::{Ensemble, EnsembleMember, Role};
 
 use super::ensemble::{self, Named, OwnNumber};
@@ -30,7 +31,7 @@ pub(super) struct ZooServers {
 /// The outcome of the server lines.
 #[derive(Debug)]
 pub(super) struct Settled {
-    pub(super) member: u8,
+    pub(super) member: MemberNumber,
     /// The place where this member's number is said, if it is.
     pub(super) member_place: Option<Location>,
     /// The line that counts for this member.
@@ -173,7 +174,7 @@ impl ZooServers {
     }
 
     /// Remarks on keys that can only be judged now that there is an ensemble.
-    fn check_keys(&self, own: u8, remarks: &mut Remarks) -> Result<(), ConfigError> {
+    fn check_keys(&self, own: MemberNumber, remarks: &mut Remarks) -> Result<(), ConfigError> {
         zoo_quorum::check(&self.quorum, &self.named, remarks)?;
         for (line, fixed) in &self.between_members {
             remarks.extend(fixed.remark_on(line)?);

@@ -12,6 +12,7 @@ mod source;
 mod strays;
 mod trigger;
 
+use paddock_proto::{MEMBER_NUMBER_MAX, MemberNumber};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -87,8 +88,8 @@ pub(super) struct Args {
     #[arg(long, value_name = "DIR")]
     to: PathBuf,
     /// Number of the member that starts from the new directory [default: that of the settings, or 1]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..), conflicts_with = "config")]
-    member: Option<u8>,
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(MemberNumber).range(0..=i64::from(MEMBER_NUMBER_MAX)), conflicts_with = "config")]
+    member: Option<MemberNumber>,
     /// A zoo.cfg whose sslQuorum and ssl.quorum.* say how to call members with TLS; all else in it is passed over
     #[arg(long, value_name = "FILE")]
     tls: Option<PathBuf>,

@@ -3,6 +3,7 @@
 pub(crate) mod failure;
 mod source;
 
+use paddock_proto::{MEMBER_NUMBER_MAX, MemberNumber};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -51,8 +52,8 @@ pub(super) struct Args {
     #[arg(long, value_name = "PREFIX")]
     to_prefix: Option<String>,
     /// Number of the member that starts from the new directory
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..))]
-    member: u8,
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(MemberNumber).range(0..=i64::from(MEMBER_NUMBER_MAX)))]
+    member: MemberNumber,
     /// Read and report, and write nothing
     #[arg(long)]
     dry_run: bool,

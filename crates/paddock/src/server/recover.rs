@@ -3,6 +3,7 @@
 //! That is the one way to lose what was acknowledged, so it is not done by accident: no other member may
 //! answer, and the operator says so twice.
 
+use paddock_proto::MemberNumber;
 use std::net::{TcpStream, ToSocketAddrs};
 use std::time::Duration;
 
@@ -21,14 +22,14 @@ pub(crate) enum RecoverRefusal {
         "--recover: member {id} answers at {address}, so the quorum may not be lost; start this member without --recover, or \
          stop that one first"
     )]
-    Answers { id: u8, address: String },
+    Answers { id: MemberNumber, address: String },
     #[error(
         "--recover makes member {member} an ensemble of its own with the data in {}. What members {others:?} had \
          acknowledged and this one never got is lost for good, and they can join again only with empty directories. If \
          several members survive, recover the one with the highest zxid. If that is what you want, add --yes",
         data_dir.display()
     )]
-    Unconfirmed { member: u8, others: Vec<u8>, data_dir: std::path::PathBuf },
+    Unconfirmed { member: MemberNumber, others: Vec<MemberNumber>, data_dir: std::path::PathBuf },
 }
 
 /// Refuses unless this member may begin an ensemble of its own.

@@ -35,7 +35,7 @@ impl Stage {
             .followers
             .iter()
             .filter(|follower| follower.is_heard)
-            .map(|follower| follower.member)
+            .map(|follower| u64::from(follower.member))
             .collect()
     }
 

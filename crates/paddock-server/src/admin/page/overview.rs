@@ -1,7 +1,7 @@
 //! The ensemble and this member at a glance, and the counters of which the page draws its charts.
 
 use paddock_member::Clock as _;
-use paddock_proto::{EnsembleMember, MemberRole};
+use paddock_proto::{EnsembleMember, MemberNumber, MemberRole};
 use serde_json::{Map, Value, json};
 
 use super::hexadecimal;
@@ -81,7 +81,7 @@ fn bytes(shared: &Shared, status: &Status) -> Value {
 }
 
 /// The members of the ensemble as this member knows them, and those to be if the membership is changing.
-fn members(shared: &Shared, status: &Status) -> (Vec<Value>, Option<Vec<u8>>) {
+fn members(shared: &Shared, status: &Status) -> (Vec<Value>, Option<Vec<MemberNumber>>) {
     let state = shared.state.read();
     let Some(ensemble) = state.state().tree().ensemble() else { return (Vec::new(), None) };
     let members: Vec<EnsembleMember> = ensemble.members.clone();
@@ -91,7 +91,7 @@ fn members(shared: &Shared, status: &Status) -> (Vec<Value>, Option<Vec<u8>>) {
 }
 
 fn one(member: &EnsembleMember, shared: &Shared, status: &Status) -> Value {
-    let id = u64::from(member.id);
+    let id = member.id;
     let is_self = member.id == shared.config.member;
     let standing = status.standing.followers.iter().find(|follower| follower.member == id);
     let leads = status.standing.leader == Some(id);

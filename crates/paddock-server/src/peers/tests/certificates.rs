@@ -1,5 +1,6 @@
 //! Members with TLS, and their certificates.
 
+use paddock_proto::MemberNumber;
 use std::fs;
 use std::time::Instant;
 
@@ -27,32 +28,32 @@ impl Certificates {
     }
 
     /// The settings of a member with a good certificate.
-    pub(super) fn settings(&self, id: u8) -> PeerTls {
+    pub(super) fn settings(&self, id: MemberNumber) -> PeerTls {
         self.settings_with(id, &for_loopback())
     }
 
-    pub(super) fn settings_with(&self, id: u8, params: &CertificateParams) -> PeerTls {
+    pub(super) fn settings_with(&self, id: MemberNumber, params: &CertificateParams) -> PeerTls {
         let dir = self.dir.path().join(id.to_string());
         fs::create_dir_all(&dir).unwrap();
         settings(&dir, &self.authority.issue(params), &self.authority.pem())
     }
 
-    pub(super) fn start(&self, id: u8) -> Node {
+    pub(super) fn start(&self, id: MemberNumber) -> Node {
         start(id, self.settings(id))
     }
 }
 
-pub(super) fn start(id: u8, settings: PeerTls) -> Node {
+pub(super) fn start(id: MemberNumber, settings: PeerTls) -> Node {
     start_with(id, TIMING, settings)
 }
 
-pub(super) fn start_with(id: u8, timing: Timing, settings: PeerTls) -> Node {
+pub(super) fn start_with(id: MemberNumber, timing: Timing, settings: PeerTls) -> Node {
     let tls = Tls::load(settings, "127.0.0.1".to_owned()).unwrap();
     Node::start_secured(id, any_port(), timing, Some(tls))
 }
 
 /// The reason for which there is no link, once an attempt has failed.
-pub(super) fn reason(node: &Node, peer: u8) -> String {
+pub(super) fn reason(node: &Node, peer: MemberNumber) -> String {
     let deadline = Instant::now() + PATIENCE;
     loop {
         let known = node.links.status().into_iter().any(|status| status.peer == peer);

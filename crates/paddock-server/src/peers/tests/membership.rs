@@ -20,7 +20,7 @@ fn three_members_reach_each_other() {
     }
     for from in [1, 2] {
         nodes[from - 1].send(3, b"to the third");
-        assert_eq!(&*nodes[2].expect_message(from as u8), b"to the third");
+        assert_eq!(&*nodes[2].expect_message(from as u32), b"to the third");
     }
 }
 

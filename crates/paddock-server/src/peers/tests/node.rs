@@ -1,5 +1,6 @@
 //! A member's links, with its events in a channel.
 
+use paddock_proto::MemberNumber;
 use std::net::SocketAddr;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
@@ -32,34 +33,45 @@ pub(super) const TIMING: Timing = Timing {
 
 #[derive(Debug)]
 pub(super) struct Node {
-    id: u8,
+    id: MemberNumber,
     pub(super) links: Links,
     pub(super) events: Receiver<LinkEvent>,
 }
 
 impl Node {
-    pub(super) fn start(id: u8) -> Node {
+    pub(super) fn start(id: MemberNumber) -> Node {
         Node::start_at(id, any_port(), TIMING)
     }
 
-    pub(super) fn start_with(id: u8, timing: Timing) -> Node {
+    pub(super) fn start_with(id: MemberNumber, timing: Timing) -> Node {
         Node::start_at(id, any_port(), timing)
     }
 
-    pub(super) fn start_at(id: u8, listen: SocketAddr, timing: Timing) -> Node {
+    pub(super) fn start_at(id: MemberNumber, listen: SocketAddr, timing: Timing) -> Node {
         Node::start_secured(id, listen, timing, None)
     }
 
-    pub(super) fn start_secured(id: u8, listen: SocketAddr, timing: Timing, tls: Option<Tls>) -> Node {
+    pub(super) fn start_secured(
+        id: MemberNumber,
+        listen: SocketAddr,
+        timing: Timing,
+        tls: Option<Tls>,
+    ) -> Node {
         Node::start_of(CLUSTER, id, listen, timing, tls)
     }
 
     /// A member of another cluster, or of none that it knows: 0.
-    pub(super) fn start_in(id: u8, cluster: u64) -> Node {
+    pub(super) fn start_in(id: MemberNumber, cluster: u64) -> Node {
         Node::start_of(cluster, id, any_port(), TIMING, None)
     }
 
-    fn start_of(cluster: u64, id: u8, listen: SocketAddr, timing: Timing, tls: Option<Tls>) -> Node {
+    fn start_of(
+        cluster: u64,
+        id: MemberNumber,
+        listen: SocketAddr,
+        timing: Timing,
+        tls: Option<Tls>,
+    ) -> Node {
         let (sender, events) = unbounded();
         let options = LinkOptions {
             own: id,
@@ -87,8 +99,9 @@ impl Node {
         self.links.address()
     }
 
-    pub(super) fn set_peers(&self, peers: &[(u8, SocketAddr)]) {
-        let peer = |&(id, address): &(u8, SocketAddr)| PeerAddress { id, address: address.to_string() };
+    pub(super) fn set_peers(&self, peers: &[(MemberNumber, SocketAddr)]) {
+        let peer =
+            |&(id, address): &(MemberNumber, SocketAddr)| PeerAddress { id, address: address.to_string() };
         self.links.set_peers(peers.iter().map(peer).collect());
     }
 
@@ -96,36 +109,36 @@ impl Node {
         self.events.recv_timeout(PATIENCE).unwrap_or_else(|_| panic!("nothing happens at member {}", self.id))
     }
 
-    pub(super) fn expect_up(&self, expected: u8) {
+    pub(super) fn expect_up(&self, expected: MemberNumber) {
         match self.next_event() {
             LinkEvent::Up { peer } => assert_eq!(peer, expected),
             event => panic!("member {}: {event:?}", self.id),
         }
     }
 
-    pub(super) fn expect_down(&self, expected: u8) {
+    pub(super) fn expect_down(&self, expected: MemberNumber) {
         match self.next_event() {
             LinkEvent::Down { peer } => assert_eq!(peer, expected),
             event => panic!("member {}: {event:?}", self.id),
         }
     }
 
-    pub(super) fn expect_message(&self, expected_from: u8) -> Received {
+    pub(super) fn expect_message(&self, expected_from: MemberNumber) -> Received {
         match self.next_event() {
             LinkEvent::Message { from, bytes, .. } if from == expected_from => bytes,
             event => panic!("member {}: {event:?}", self.id),
         }
     }
 
-    pub(super) fn send(&self, to: u8, message: &[u8]) {
+    pub(super) fn send(&self, to: MemberNumber, message: &[u8]) {
         assert!(self.links.send(to, message.to_vec()), "member {} has no link to {to}", self.id);
     }
 
-    pub(super) fn status(&self, peer: u8) -> LinkStatus {
+    pub(super) fn status(&self, peer: MemberNumber) -> LinkStatus {
         self.links.status().into_iter().find(|status| status.peer == peer).unwrap()
     }
 
-    pub(super) fn reason(&self, peer: u8) -> String {
+    pub(super) fn reason(&self, peer: MemberNumber) -> String {
         match self.status(peer).state {
             LinkState::Up => "up".to_owned(),
             LinkState::Down { reason } => reason,

@@ -1,5 +1,6 @@
 //! Processes that share a member number, and members of different ensembles.
 
+use paddock_proto::MemberNumber;
 use std::time::{Duration, Instant};
 
 use super::LinkState;
@@ -8,7 +9,7 @@ use super::proxy::{Fault, Proxy};
 use crate::peers::Timing;
 
 /// Waits until the member has a reason for not being linked to `peer` that says `expected`.
-fn wait_for_reason(node: &Node, peer: u8, expected: &str) -> String {
+fn wait_for_reason(node: &Node, peer: MemberNumber, expected: &str) -> String {
     let deadline = Instant::now() + PATIENCE;
     loop {
         let reason = node.links.status().iter().any(|status| status.peer == peer).then(|| node.reason(peer));

@@ -3,6 +3,7 @@
 //! An endpoint that does not answer, or asks for patience, is tried again with the same batch while the queue fills up. A batch
 //! that it refuses for good is dropped.
 
+use paddock_proto::MemberNumber;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
@@ -55,7 +56,7 @@ enum ExportFailure {
 impl Exporter {
     pub(super) fn new(
         config: &Tracing,
-        member: u8,
+        member: MemberNumber,
         queue: Receiver<Box<Span>>,
         stop: Receiver<()>,
         counts: Arc<Counts>,

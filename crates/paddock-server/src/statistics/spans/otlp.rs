@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use paddock_proto::ErrorCode;
+use paddock_proto::{ErrorCode, MemberNumber};
 use serde::Serialize;
 
 use super::{Ending, Span};
@@ -22,7 +22,7 @@ pub(super) struct Resource {
 }
 
 impl Resource {
-    pub(super) fn new(service_name: &str, member: u8) -> Resource {
+    pub(super) fn new(service_name: &str, member: MemberNumber) -> Resource {
         Resource {
             attributes: vec![
                 text("service.name", service_name.to_owned()),

@@ -139,7 +139,11 @@ fn a_fault_names_its_variable() {
         "ZOO_MY_ID: this is member 6, but the members are 1, 2, 3, 4 and 5; \
          correct this number, or name member 6 among them",
     );
-    check_refused(&[("ZOO_MY_ID", "zoo1")], "ZOO_MY_ID: expected a number from 1 to 255, found \"zoo1\"");
+    check_refused(&[("ZOO_MY_ID", "-1")], "ZOO_MY_ID: expected a number from 0 to 2147483647, found \"-1\"");
+    check_refused(
+        &[("ZOO_MY_ID", "zoo1")],
+        "ZOO_MY_ID: expected a number from 0 to 2147483647, found \"zoo1\"",
+    );
     check_refused(
         &[("ZOO_SERVERS", SERVERS), ("ZOO_DATA_DIR", "/absent")],
         "/absent/myid: missing; write into it which of the members 1, 2, 3, 4 and 5 this is, or set ZOO_MY_ID",

@@ -1,6 +1,7 @@
 //! `raft_configuration`: who belongs to the ensemble. A key that is not known here is refused: to pass over half of what
 //! is said of an ensemble is worse than not to start.
 
+use paddock_proto::MemberNumber;
 use paddock_server::{Ensemble, EnsembleMember, Role};
 use paddock_yaml::{Entry, Value};
 
@@ -87,7 +88,7 @@ impl Raft {
 
 #[derive(Default)]
 struct RaftDraft {
-    id: Option<u8>,
+    id: Option<MemberNumber>,
     host: Option<String>,
     port: Option<u16>,
     is_learner: bool,

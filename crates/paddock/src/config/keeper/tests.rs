@@ -1,3 +1,4 @@
+use paddock_proto::MemberNumber;
 use std::fs;
 
 use paddock_server::{
@@ -140,7 +141,7 @@ fn any_address_among_several_is_all_of_them() {
     );
 }
 
-fn member(id: u8, role: Role) -> EnsembleMember {
+fn member(id: MemberNumber, role: Role) -> EnsembleMember {
     let host = format!("keeper{id}.example.org");
     EnsembleMember { id, host, quorum_port: 9234, election_port: 9234, role, client: None }
 }
@@ -236,8 +237,8 @@ fn what_is_said_of_an_ensemble_is_honoured_or_refused() {
         ),
         (
             "<id>2</id>",
-            "<id>256</id>",
-            ":37: raft_configuration.server.id: expected a number from 1 to 255, found \"256\"",
+            "<id>2147483648</id>",
+            ":37: raft_configuration.server.id: expected a number from 0 to 2147483647, found \"2147483648\"",
         ),
         (
             "<server_id from_env=\"KEEPER_ID\"/>",
@@ -448,7 +449,8 @@ fn members_of_several_files_are_those_of_one() {
     );
     let config = case.load_as(XML, xml(&raft, "")).unwrap().config;
     let members = config.ensemble.unwrap().members;
-    let told: Vec<(u8, u16)> = members.iter().map(|member| (member.id, member.quorum_port)).collect();
+    let told: Vec<(MemberNumber, u16)> =
+        members.iter().map(|member| (member.id, member.quorum_port)).collect();
     assert_eq!((config.member, told), (2, vec![(1, 9235), (2, 9235), (3, 9235)]));
 }
 

@@ -1,6 +1,7 @@
 //! `[ensemble]`, with `[ensemble.tls]`, and `[[ensemble.member]]`. A key that is not known here is refused: to pass over half of what is said of
 //! an ensemble is worse than not to start.
 
+use paddock_proto::MemberNumber;
 use std::ops::RangeInclusive;
 
 use paddock_server::{ClientAddress, Ensemble, EnsembleMember, Role};
@@ -132,7 +133,7 @@ fn member(
 
 #[derive(Default)]
 struct TomlEnsemble {
-    id: Option<u8>,
+    id: Option<MemberNumber>,
     host: Option<String>,
     quorum_port: Option<u16>,
     election_port: Option<u16>,

@@ -1,3 +1,4 @@
+use paddock_proto::MemberNumber;
 use std::fs;
 
 use paddock_server::{
@@ -54,7 +55,8 @@ fn every_key_sets_its_field() {
         ("listen = 'localhost:2182'", Config { listen: "127.0.0.1:2182".parse().unwrap(), ..defaults() }),
         ("data_dir = '/d'", Config::new("/d")),
         ("log_dir = '/l'", Config { log_dir: Some("/l".into()), ..defaults() }),
-        ("member = 255", Config { member: 255, ..defaults() }),
+        ("member = 0", Config { member: 0, ..defaults() }),
+        ("member = 2147483647", Config { member: 2147483647, ..defaults() }),
         ("session_timeout_ms_min = 5", Config { session_timeout_ms_min: 5, ..defaults() }),
         ("session_timeout_ms_max = 90_000", Config { session_timeout_ms_max: 90_000, ..defaults() }),
         ("connections_per_address_max = 0", Config { connections_per_address_max: 0, ..defaults() }),
@@ -127,7 +129,10 @@ fn a_wrong_value_is_named_with_its_line() {
         ("tick_ms = 0", "paddock.toml:1: tick_ms: expected a positive number of milliseconds, found 0"),
         ("tick_ms = '5'", "paddock.toml:1: tick_ms: expected a positive number of milliseconds, found '5'"),
         ("tick_ms = 2.5", "paddock.toml:1: tick_ms: expected a positive number of milliseconds, found 2.5"),
-        ("member = 256", "paddock.toml:1: member: expected a number from 1 to 255, found 256"),
+        (
+            "member = 2147483648",
+            "paddock.toml:1: member: expected a number from 0 to 2147483647, found 2147483648",
+        ),
         (
             "listen = 2181",
             "paddock.toml:1: listen: expected ADDRESS:PORT, such as 127.0.0.1:2181, found 2181",
@@ -194,7 +199,7 @@ fn every_key_that_is_suggested_is_known() {
 #[test]
 fn every_error_of_a_file_is_told() {
     let case = Case::new();
-    let text = "tick_ms = 0\nlistn = ':1'\n[admin]\nhost = 1\nsnapshots = 1\n[[ensemble.member]]\nid = 0\nhost = 'a'\n\
+    let text = "tick_ms = 0\nlistn = ':1'\n[admin]\nhost = 1\nsnapshots = 1\n[[ensemble.member]]\nid = -1\nhost = 'a'\n\
                 [[ensemble.member]]\nid = 2\nport = 1\n";
     case.write("paddock.toml", text);
     let error =
@@ -239,7 +244,7 @@ fn the_example_says_every_key_and_its_default() {
 const THREE: &str = "member = 2\n\n[[ensemble.member]]\nid = 1\nhost = 'zoo1'\n\n[[ensemble.member]]\nid = 2\n\
                      host = 'zoo2'\n\n[[ensemble.member]]\nid = 3\nhost = 'zoo3'\n";
 
-fn member(id: u8, host: &str) -> EnsembleMember {
+fn member(id: MemberNumber, host: &str) -> EnsembleMember {
     EnsembleMember {
         id,
         host: host.into(),
@@ -340,8 +345,8 @@ fn what_is_wrong_with_an_ensemble_is_named_with_its_line() {
         (THREE.replace("id = 2\n", ""), "7: ensemble.member: id is missing"),
         (THREE.replace("host = 'zoo2'\n", ""), "7: ensemble.member: host is missing"),
         (
-            THREE.replace("id = 2", "id = 256"),
-            "8: ensemble.member.id: expected a number from 1 to 255, found 256",
+            THREE.replace("id = 2", "id = -1"),
+            "8: ensemble.member.id: expected a number from 0 to 2147483647, found -1",
         ),
         (
             THREE.replace("zoo2", "zoo2:2888"),

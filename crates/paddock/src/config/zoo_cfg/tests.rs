@@ -266,11 +266,15 @@ fn one_server_line_is_this_member() {
     assert_eq!(config("").member, 1);
     assert_eq!(config(line).member, 3);
     assert_eq!(config(&format!("{line}\nstandaloneEnabled=false")).member, 3);
+    for number in ["0", "1001", "2147483647"] {
+        let line = format!("server.{number}=zoo3:2888:3888");
+        assert_eq!(config(&line).member.to_string(), number);
+    }
     assert_eq!(config(&format!("{line};2183")).listen, "127.0.0.1:2183".parse().unwrap());
     assert_eq!(config(&format!("{line};127.0.0.2:2183")).listen, "127.0.0.2:2183".parse().unwrap());
     check_refused(
         "server.x=a:2888:3888",
-        "zoo.cfg:4: server.x: expected a number from 1 to 255, found \"x\" after server.",
+        "zoo.cfg:4: server.x: expected a number from 0 to 2147483647, found \"x\" after server.",
     );
     check_refused(
         "server.1=a:2888:3888;port",
@@ -284,7 +288,7 @@ fn myid_says_which_member_this_is() {
         assert_eq!(Case::with_myid(text).load(BASE).unwrap().config.member, member, "{text:?}");
     }
     for (text, found) in [("one\n", "one"), ("", "")] {
-        let expected = format!("myid:1: expected a number from 1 to 255, found {found:?}");
+        let expected = format!("myid:1: expected a number from 0 to 2147483647, found {found:?}");
         assert_eq!(Case::with_myid(text).load(BASE).unwrap_err(), expected);
     }
 }
@@ -298,9 +302,21 @@ fn a_member_alone_needs_no_number() {
         let what = format!("myid:1: {} is not used: a member alone needs no number", text.trim());
         assert!(loaded.remarks.iter().any(|remark| case.local(remark) == what));
         assert_eq!(loaded.config.member, 1);
-        let ensemble = format!("{BASE}server.1=a:2888:3888\nserver.2=b:2888:3888\n");
-        let expected = format!("myid:1: expected a number from 1 to 255, found {:?}", text.trim());
-        assert_eq!(Case::with_myid(text).load(ensemble).unwrap_err(), expected);
+    }
+}
+
+#[test]
+fn myid_of_an_ensemble_is_any_number_that_one_of_zookeeper_is() {
+    let ensemble = |number: &str| format!("{BASE}server.{number}=a:2888:3888\nserver.2=b:2888:3888\n");
+    for number in ["0", "1", "255", "256", "1001", "2147483647"] {
+        let config = Case::with_myid(&format!("{number}\n")).load(ensemble(number)).unwrap().config;
+        assert_eq!(config.member.to_string(), number);
+        let members = config.ensemble.unwrap().members;
+        assert!(members.iter().any(|member| member.id == config.member), "{members:?}");
+    }
+    for number in ["-1", "2147483648", "one"] {
+        let expected = format!("myid:1: expected a number from 0 to 2147483647, found {number:?}");
+        assert_eq!(Case::with_myid(number).load(ensemble("1")).unwrap_err(), expected);
     }
 }
 

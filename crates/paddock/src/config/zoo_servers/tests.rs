@@ -1,3 +1,4 @@
+use paddock_proto::MemberNumber;
 use paddock_server::{ClientAddress, Config, EnsembleMember};
 
 use super::super::Environment;
@@ -8,7 +9,7 @@ const BASE: &str = "dataDir=data\nclientPort=2181\nclientPortAddress=127.0.0.1\n
 /// The lines 4 to 6 behind `BASE`.
 const THREE: &str = "server.1=zoo1:2888:3888\nserver.2=zoo2:2888:3888\nserver.3=zoo3:2888:3888\n";
 
-fn member(id: u8, host: &str) -> EnsembleMember {
+fn member(id: MemberNumber, host: &str) -> EnsembleMember {
     EnsembleMember {
         id,
         host: host.into(),
@@ -212,9 +213,9 @@ fn a_number_is_given_once() {
         &format!("server.3=other:2888:3888\n{THREE}"),
         &["zoo.cfg:7: server.3: it was given at zoo.cfg:4 too; the last one counts, as in ZooKeeper"],
     );
-    for number in ["0", "256", "-1", "x", ""] {
+    for number in ["2147483648", "-1", "x", ""] {
         let expected = format!(
-            "zoo.cfg:4: server.{number}: expected a number from 1 to 255, found {number:?} after server."
+            "zoo.cfg:4: server.{number}: expected a number from 0 to 2147483647, found {number:?} after server."
         );
         check_refused(&format!("server.{number}=zoo1:2888:3888"), &expected);
     }
@@ -290,14 +291,14 @@ fn a_quorum_is_more_than_half_of_the_participants() {
             "8: group.2: hierarchical quorums are not offered; remove group.N and weight.N",
         ),
         ("group.1=1:2", "7: group.1: member 3 is in no group; remove group.N and weight.N"),
-        ("group.1=1,2,3", "7: group.1: expected a number from 1 to 255, found \"1,2,3\""),
+        ("group.1=1,2,3", "7: group.1: expected a number from 0 to 2147483647, found \"1,2,3\""),
         ("weight.1=2", "7: weight.1: every participant has one vote; remove group.N and weight.N"),
         (
             "weight.1=0\nweight.2=0\nweight.3=0",
             "9: weight.3: every participant has one vote; remove group.N and weight.N",
         ),
         ("weight.1=heavy", "7: weight.1: expected a weight, found \"heavy\""),
-        ("weight.x=1", "7: weight.x: expected a number from 1 to 255, found \"x\" after weight."),
+        ("weight.x=1", "7: weight.x: expected a number from 0 to 2147483647, found \"x\" after weight."),
     ] {
         check_refused(&format!("{THREE}{lines}"), &format!("zoo.cfg:{expected}"));
     }

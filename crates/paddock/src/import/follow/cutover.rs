@@ -3,6 +3,7 @@
 //! Nothing that was acknowledged may be missing, so the copy has to be current when the source ends. It is, once it has been followed up to
 //! date; it is not any more as soon as a quorum runs that it is not connected to, which may have elected a leader and written.
 
+use paddock_proto::MemberNumber;
 use std::io::{self, Write};
 use std::path::Path;
 use std::sync::Arc;
@@ -100,7 +101,7 @@ pub(super) fn take_over(
     copy: WorkingCopy,
     prepared: Option<DirectoryInMaking>,
     to: &Path,
-    member: u8,
+    member: MemberNumber,
     ignore_digest: bool,
     disk: &Arc<dyn Disk>,
 ) -> Result<(), MovingFailure> {
