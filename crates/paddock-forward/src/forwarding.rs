@@ -209,7 +209,7 @@ impl Forwarding {
                 if state.tree().session_timeout_ms(session).is_some() {
                     answer_asking(conn, session, timeout_ms, state, out);
                 } else {
-                    // It may have begun at the source just now.
+                    // The session may have begun at the source just now.
                     self.syncs.push_back(SyncFor::Asking { conn, session, timeout_ms });
                     self.outgoing.push(SourceRequest::Sync { session: SessionId::NONE });
                 }

@@ -26,7 +26,9 @@ impl MirrorWorld {
         if self.clients[at].place == ClientPlace::Nowhere {
             return if self.chance.one_in(4) { self.connect(at) } else { Ok(()) };
         }
-        if self.chance.one_in(self.weather.disconnect) {
+        // Clients at the source come back soon, also with sessions of which the mirror has not heard.
+        let is_at_source = self.clients[at].place == ClientPlace::Source;
+        if self.chance.one_in(if is_at_source { 4 } else { self.weather.disconnect }) {
             return self.disconnect(at);
         }
         let ask = self.wish(at);

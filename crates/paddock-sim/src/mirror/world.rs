@@ -208,12 +208,21 @@ impl MirrorWorld {
         // While requests are held back nothing happens at the source: that is what operators see to. Later it is gone.
         let is_source_there =
             self.cutover == Cutover::NotYet && matches!(self.server, MirrorServer::Mirror(_));
-        while let Some(session) = self.source.unheard(self.now_ms).filter(|_| is_source_there) {
+        let mut ordered = (is_source_there && self.strikes(80)).then(|| self.any_session()).flatten();
+        while let Some(session) =
+            ordered.take().or_else(|| self.source.unheard(self.now_ms)).filter(|_| is_source_there)
+        {
             self.note(format_args!("session {session} ends at the source"));
             let owner = self.source.tree.session_owner(session).expect("it is there");
             self.write_at_source(owner, (session, 0), OpCode::CloseSession, &[])?;
         }
         Ok(())
+    }
+
+    /// A session that an administrator ends.
+    fn any_session(&mut self) -> Option<SessionId> {
+        let sessions: Vec<SessionId> = self.source.tree.sessions().map(|(session, _)| session).collect();
+        (!sessions.is_empty()).then(|| *self.chance.pick(&sessions))
     }
 
     pub(super) fn input(&mut self, input: Input) -> Checked {
