@@ -332,7 +332,7 @@ impl Member {
             }
         }
         match gathered {
-            // The others write in the next round: nobody who is answered now waits for their disk.
+            // The others write in the next round: no client that is answered now waits for their disk.
             _ if has_answered => Ok(Work::Done),
             None if is_short => Ok(Work::Shortage),
             None => {

@@ -1,4 +1,4 @@
-//! Ids of members in the Raft library, where 0 is nobody's. Membership, votes and messages of this crate have these; everybody else has
+//! Ids of members in the Raft library, where no member has the id 0. Membership, votes and messages of this crate have these; everybody else has
 //! numbers of members.
 
 use paddock_proto::{MEMBER_NUMBER_MAX, MemberNumber};

@@ -254,7 +254,7 @@ impl Replica<'_> {
                 .is_disputed(voters, &self.presence.options.founding.membership.voters),
         };
         if self.group.read_only.judge(verdicts) {
-            // Nobody could come back to a session meanwhile.
+            // No client could come back to a session meanwhile.
             self.presence.sessions.liveness.renew_all(now.monotonic_ms);
         }
     }

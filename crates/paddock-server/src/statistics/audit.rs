@@ -1,18 +1,19 @@
 //! The audit log of a member: lines to a file with a thread of its own, or to the log.
 //!
-//! A line is never dropped for want of time: a thread that has one waits while too many are under way. The file may be renamed at any
-//! time; the next lines go to a new one of its name.
+//! A thread that has a line waits while too many are under way, so that none is dropped under load. It does not wait for a disk that
+//! hangs: then lines are dropped and counted, and the log says so, until the file takes lines again. The file may be renamed at any time;
+//! the next lines go to a new one of its name.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write as _};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use crossbeam_channel::{Receiver, Sender, bounded};
+use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
 use paddock_front::{AuditEvent, AuditLog, AuditResult};
 use parking_lot::Mutex;
 
@@ -24,6 +25,12 @@ use crate::threads::spawn;
 
 /// Lines that may be under way to the file.
 const LINES_MAX: usize = 16 << 10;
+/// Time for which a client's line waits for a file that takes nothing, before it is taken for one that hangs.
+const PATIENCE: Duration = Duration::from_secs(1);
+/// The same for a line of the engine, which all clients wait for.
+const ENGINE_PATIENCE: Duration = Duration::from_millis(200);
+/// Time for which the end of the member waits for the last lines.
+const END_MAX: Duration = Duration::from_secs(5);
 /// Time between two looks at whether the file still has its name.
 const LOOK_PAUSE: Duration = Duration::from_secs(1);
 
@@ -32,10 +39,19 @@ const LOOK_PAUSE: Duration = Duration::from_secs(1);
 pub(crate) struct Audit {
     /// `None` is the log.
     file: Option<Sender<String>>,
-    writer: Mutex<Option<JoinHandle<()>>>,
+    writer: Mutex<Option<Writer>>,
     lost: Arc<AtomicU64>,
+    /// The file has taken nothing for too long: lines do not wait for it.
+    hangs: AtomicBool,
     /// User that this process runs as, for what it does by itself.
     user: String,
+}
+
+/// The thread that writes the lines, and the channel that closes when it has written the last one.
+#[derive(Debug)]
+struct Writer {
+    thread: JoinHandle<()>,
+    ended: Receiver<()>,
 }
 
 impl Audit {
@@ -49,11 +65,22 @@ impl Audit {
                 let failed = |source| ServerError::AuditLog { path: path.clone(), source };
                 let mut lines = LineFile::open(path.clone(), lost.clone()).map_err(failed)?;
                 let (sender, receiver) = bounded(LINES_MAX);
-                writer = Some(spawn("audit", move || lines.write_all_of(&receiver)));
+                let (is_writing, ended) = bounded(0);
+                let thread = spawn("audit", move || {
+                    let _is_writing: Sender<()> = is_writing;
+                    lines.write_all_of(&receiver);
+                });
+                writer = Some(Writer { thread, ended });
                 file = Some(sender);
             }
         }
-        Ok(Some(Arc::new(Audit { file, writer: Mutex::new(writer), lost, user: user_name() })))
+        Ok(Some(Arc::new(Audit {
+            file,
+            writer: Mutex::new(writer),
+            lost,
+            hangs: AtomicBool::new(false),
+            user: user_name(),
+        })))
     }
 
     /// Number of lines that could not be written.
@@ -74,22 +101,25 @@ impl Audit {
             .with("user", &self.user)
             .with("operation", "ephemeralZNodeDeletionOnSessionCloseOrExpire")
             .with("znode", path);
-        self.record(&event, AuditResult::Success);
+        self.write(&event, AuditResult::Success, ENGINE_PATIENCE);
     }
 
-    /// Waits until the lines so far are in the file. To be called by the last who has any.
+    /// Waits until the lines so far are in the file, unless that hangs. To be called by the last who has any.
     pub(crate) fn end(&self) {
-        let Some(writer) = self.writer.lock().take() else { return };
+        let Some(Writer { thread, ended }) = self.writer.lock().take() else { return };
         if let Some(file) = &self.file {
             // An empty line is none: it is the end.
-            let _ = file.send(String::new());
+            let _ = file.send_timeout(String::new(), END_MAX);
         }
-        let _ = writer.join();
+        match ended.recv_timeout(END_MAX) {
+            Err(RecvTimeoutError::Timeout) => {
+                tracing::error!("audit log does not take its last lines: ending without them");
+            }
+            _ => drop(thread.join()),
+        }
     }
-}
 
-impl AuditLog for Audit {
-    fn record(&self, event: &AuditEvent, result: AuditResult) {
+    fn write(&self, event: &AuditEvent, result: AuditResult, patience: Duration) {
         let line = event.line(result);
         let is_failure = result == AuditResult::Failure;
         let Some(file) = &self.file else {
@@ -103,9 +133,23 @@ impl AuditLog for Audit {
         let level = if is_failure { "ERROR" } else { "INFO" };
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let line = format!("{} {level} audit: {line}\n", time(now.as_secs(), now.subsec_millis()));
-        if file.send(line).is_err() {
-            self.lost.fetch_add(1, Relaxed);
+        let patience = if self.hangs.load(Relaxed) { Duration::ZERO } else { patience };
+        if file.send_timeout(line, patience).is_ok() {
+            if self.hangs.load(Relaxed) && self.hangs.swap(false, Relaxed) {
+                tracing::warn!(lost = self.lost(), "audit log takes lines again; some were lost");
+            }
+            return;
         }
+        self.lost.fetch_add(1, Relaxed);
+        if !self.hangs.swap(true, Relaxed) {
+            tracing::error!("audit log takes no lines: they are lost until it does, and clients do not wait");
+        }
+    }
+}
+
+impl AuditLog for Audit {
+    fn record(&self, event: &AuditEvent, result: AuditResult) {
+        self.write(event, result, PATIENCE);
     }
 }
 
@@ -204,6 +248,36 @@ mod tests {
         let read = |name| std::fs::read_to_string(directory.path().join(name)).unwrap();
         assert_eq!((read("old.log"), read("audit.log")), ("one\ntwo\n".into(), "three\n".into()));
         assert_eq!(std::fs::metadata(&path).unwrap().mode() & 0o777, 0o600);
+    }
+
+    /// A pipe that is not read from is a disk that hangs.
+    #[test]
+    fn a_file_that_hangs_costs_lines_and_no_time() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("audit.pipe");
+        let made = std::process::Command::new("mkfifo").arg(&path).status();
+        assert!(made.unwrap().success());
+        let nonblocking = rustix::fs::OFlags::NONBLOCK.bits() as i32;
+        let mut reader = OpenOptions::new().read(true).custom_flags(nonblocking).open(&path).unwrap();
+        let audit = Audit::start(Some(&AuditTarget::File(path.clone()))).unwrap().unwrap();
+        let began = Instant::now();
+        while audit.lost() < 1000 {
+            audit.server("serverStart", AuditResult::Success);
+        }
+        assert!(began.elapsed() < 10 * PATIENCE, "{:?}", began.elapsed());
+        assert!(audit.hangs.load(Relaxed));
+        // The pipe is read from again.
+        let mut buffer = vec![0; 1 << 20];
+        while audit.hangs.load(Relaxed) {
+            let _ = io::Read::read(&mut reader, &mut buffer);
+            audit.ephemeral_deleted(0x17, "/a");
+        }
+        // And no more: the end comes all the same.
+        let lost = audit.lost();
+        while audit.lost() == lost {
+            audit.server("serverStop", AuditResult::Success);
+        }
+        audit.end();
     }
 
     #[test]
