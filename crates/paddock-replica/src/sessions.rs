@@ -4,6 +4,9 @@ use paddock_proto::SessionId;
 use paddock_state::{ConnId, Liveness, Serving};
 use paddock_tree::Tree;
 
+/// Bits of a session id behind the number of a start.
+const START_SHIFT: u32 = 16;
+
 #[derive(Debug)]
 pub(crate) struct Sessions {
     tick_ms: u64,
@@ -38,6 +41,16 @@ impl Sessions {
         self.liveness = Liveness::new(self.tick_ms);
         for (session, timeout_ms) in tree.sessions() {
             self.liveness.add(session, timeout_ms, now_ms);
+            self.pass(session);
+        }
+    }
+
+    /// A session lives whose maker is not known: an earlier start of this member, or another one with the same low byte. Ids go on in a later
+    /// millisecond, at this member's place: another one that passes the same session goes on elsewhere.
+    fn pass(&mut self, used: SessionId) {
+        let has_same_byte = (used.0 ^ self.next_id) >> 56 == 0;
+        if has_same_byte && used.0 >= self.next_id {
+            self.next_id = ((used.0 >> START_SHIFT) + 1) << START_SHIFT | place_of(self.own >> 8) as i64;
         }
     }
 
@@ -105,7 +118,7 @@ impl Sessions {
 /// each begins at another place there: started in the same millisecond, they make different ids. Should an id be in use nevertheless, the
 /// state refuses it, and the member takes another.
 fn first_id(member: u64, incarnation: u64) -> i64 {
-    let start = (incarnation << 24) >> 8;
+    let start = (incarnation << 24) >> (24 - START_SHIFT);
     ((member << 56) | start | place_of(member >> 8)) as i64
 }
 
@@ -135,6 +148,23 @@ mod tests {
         assert_eq!(sessions.take_id(), SessionId(first.0 + 8));
         sessions.begin_start(3, 1001);
         assert_eq!(sessions.take_id().0, first_id(3, 1001));
+    }
+
+    /// The clock went back, so that the number of this start is the one after that of the last, which made many sessions.
+    #[test]
+    fn a_start_passes_the_sessions_that_live_of_an_earlier_one() {
+        let living = SessionId(first_id(1, 1000) + 200_000);
+        let mut draft = paddock_tree::Draft::new();
+        draft.begin_session(living, 4000);
+        let (tree, _) = draft.finish(paddock_proto::Zxid(100), 1);
+        let next_of = |member: u64| {
+            let mut sessions = Sessions::new(100, member, 1001);
+            sessions.adopt(&tree, 0);
+            sessions.take_id()
+        };
+        assert!(next_of(1) > living);
+        assert!(next_of(257) > living && next_of(257) != next_of(1));
+        assert_eq!(next_of(2).0, first_id(2, 1001), "that one is another member's");
     }
 
     #[test]
