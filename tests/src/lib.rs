@@ -37,6 +37,7 @@ pub mod judge;
 pub mod library;
 pub mod load;
 pub mod lock;
+mod log_lines;
 pub mod named_network;
 pub mod network;
 pub mod operating;

@@ -15,6 +15,7 @@ use std::time::{Duration, Instant};
 use std::{env, process, thread};
 
 use crate::filesystem::Filesystem;
+use crate::log_lines::wait_for_line;
 
 /// A JVM beside other load takes more than a minute.
 const READY_WITHIN: Duration = Duration::from_secs(180);
@@ -221,6 +222,11 @@ impl Server {
     /// Log lines of all its starts.
     pub fn log(&self) -> String {
         fs::read_to_string(self.log_path()).expect("read the log")
+    }
+
+    /// Waits until the log says this.
+    pub fn wait_for_log(&self, text: &str) {
+        wait_for_line(|| self.log(), text);
     }
 
     /// Copies its data, its log and its configuration into a directory.

@@ -32,9 +32,9 @@ async fn clients_are_refused_before_the_log_lacks_a_descriptor() {
         let created = client.create(&format!("/{number}"), &VALUE, CreateMode::Persistent).await;
         created.unwrap_or_else(|error| panic!("write {number}: {error:?}\n{}", server.log()));
     }
+    server.wait_for_log("connection refused: the process has as many descriptors open as it may");
+    server.wait_for_log("snapshot taken");
     let log = server.log();
-    assert!(log.contains("connection refused: the process has as many descriptors open as it may"), "{log}");
-    assert!(log.contains("snapshot taken"), "{log}");
     assert!(!log.contains("Too many open files"), "{log}");
     assert_eq!(server.ended_by_itself(), None);
 
@@ -52,8 +52,7 @@ fn the_limit_is_raised_to_what_the_system_allows() {
     let mut server = Server::prepare(ServerKind::Paddock, &[]);
     server.set_runner(&["sh", "-c", SOFT_LIMIT]);
     server.restart();
-    let log = server.log();
-    assert!(log.contains("raised the limit of open file descriptors"), "{log}");
+    server.wait_for_log("raised the limit of open file descriptors");
 }
 
 async fn connect(server: &Server) -> Client {

@@ -44,7 +44,7 @@ async fn writes_are_refused_until_there_is_room_and_reads_go_on() {
         assert!(Instant::now() < deadline, "there is room, and writes are still refused: {error:?}");
     }
     assert_eq!(writer.session(), session, "no session ends while nobody can come back to it");
-    assert!(member.log().contains("disk has room again"), "{}", member.log());
+    member.wait_for_log("disk has room again");
     let tree = read_tree(&reader).await;
     assert_eq!(tree["/alive"].stat.ephemeral_owner, reader.session(), "the reader's session goes on");
     for number in 0..acknowledged {
@@ -76,7 +76,7 @@ async fn a_limit_for_the_size_of_files_is_as_a_full_disk() {
         acknowledged += 1;
     }
     assert!(acknowledged > 0, "nothing was written");
-    assert!(member.log().contains("disk full: refusing writes"), "{}", member.log());
+    member.wait_for_log("disk full: refusing writes");
     let refused = reader.set_data("/", b"x", None).await.expect_err("there is no room");
     assert_eq!(refused.code(), Some(ErrorCode::NotReadOnly));
     reader.get_data(&path(acknowledged - 1)).await.expect("a read does not wait for room");
@@ -159,7 +159,7 @@ async fn write_until_full(client: &Client, member: &MemberProcess) -> usize {
         match answer {
             Ok(_) => {}
             Err(Error::ConnectionLost) => {
-                assert!(member.log().contains("disk full"), "{}", member.log());
+                member.wait_for_log("disk full");
                 return number;
             }
             Err(error) => panic!("write {number}: {error:?}"),

@@ -7,6 +7,8 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 use std::{env, thread};
 
+use crate::log_lines::wait_for_line;
+
 use paddock_client::{Client, ClientOptions};
 use rustix::process::Pid;
 
@@ -108,6 +110,11 @@ impl MemberProcess {
 
     pub fn log(&self) -> String {
         read(&self.output.path().join("stderr"))
+    }
+
+    /// Waits until the log says this.
+    pub fn wait_for_log(&self, text: &str) {
+        wait_for_line(|| self.log(), text);
     }
 
     /// Sends SIGTERM and waits for the end.

@@ -92,7 +92,7 @@ fn frames_that_claim_gigabytes() {
             while Instant::now() < deadline && client.try_send(&part) {}
         });
     });
-    assert!(scene.server.log().contains("frame_bytes_max"), "{}", scene.server.log());
+    scene.server.wait_for_log("frame_bytes_max");
 }
 
 /// Without a lower limit of the request's size, what is held of it is bounded by what clients may hold together.
