@@ -2,6 +2,7 @@
 
 mod large;
 
+use std::io::Write as _;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::{env, fs};
@@ -148,6 +149,16 @@ async fn every_view_shows_what_is_there_and_nothing_runs() {
     assert!(others.is_empty(), "{others:#?}");
 }
 
+/// True once the member at this port has a page: while it starts, it says so in its place, and asks the browser to come again.
+fn has_page(port: u16) -> bool {
+    let ask = || {
+        let mut stream = std::net::TcpStream::connect(("127.0.0.1", port))?;
+        write!(stream, "GET / HTTP/1.0\r\nHost: 127.0.0.1:{port}\r\n\r\n")?;
+        std::io::read_to_string(stream)
+    };
+    ask().is_ok_and(|answer| answer.starts_with("HTTP/1.1 200") || answer.starts_with("HTTP/1.0 200"))
+}
+
 /// The leader tells how each member does, and a follower who leads.
 #[tokio::test]
 async fn an_ensemble_is_seen_at_a_glance() {
@@ -233,7 +244,7 @@ async fn an_ensemble_is_seen_at_a_glance() {
         }
     }
     ensemble.member(lost).spawn();
-    while std::net::TcpStream::connect(("127.0.0.1", ports[lost])).is_err() {
+    while !has_page(ports[lost]) {
         assert!(ensemble.member(lost).ended_by_itself().is_none(), "{}", ensemble.member(lost).log());
         tokio::task::yield_now().await;
     }

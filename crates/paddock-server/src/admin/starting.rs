@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hyper::StatusCode;
-use hyper::header::{CONNECTION, HeaderMap};
+use hyper::header::{CONNECTION, HeaderMap, REFRESH, RETRY_AFTER};
 use paddock_replica::Role;
 use serde_json::json;
 
@@ -83,5 +83,9 @@ fn alive(_: &Starting, _: Request) -> Response {
 
 fn not_yet(starting: &Starting, _: Request) -> Response {
     let text = format!("The member starts, and has nothing to show yet: {}\n", starting.reason());
-    Response::text(StatusCode::SERVICE_UNAVAILABLE, text).with_header(CONNECTION, "close")
+    // A browser asks again by itself.
+    Response::text(StatusCode::SERVICE_UNAVAILABLE, text)
+        .with_header(CONNECTION, "close")
+        .with_header(REFRESH, "1")
+        .with_header(RETRY_AFTER, "1")
 }
