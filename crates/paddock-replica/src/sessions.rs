@@ -4,8 +4,7 @@ use paddock_proto::SessionId;
 use paddock_state::{ConnId, Liveness, Serving};
 use paddock_tree::Tree;
 
-/// Bits of a session id behind the number of a start.
-const START_SHIFT: u32 = 16;
+use crate::raft_id::raft_id;
 
 #[derive(Debug)]
 pub(crate) struct Sessions {
@@ -39,19 +38,23 @@ impl Sessions {
     /// Watches over the sessions of a state that was loaded, each with its whole timeout before it.
     pub(crate) fn adopt(&mut self, tree: &Tree, now_ms: u64) {
         self.liveness = Liveness::new(self.tick_ms);
+        let shares_byte = self.shares_byte(tree);
         for (session, timeout_ms) in tree.sessions() {
             self.liveness.add(session, timeout_ms, now_ms);
-            self.pass(session);
+            if !shares_byte {
+                self.skip_id(session);
+            }
         }
     }
 
-    /// A session lives whose maker is not known: an earlier start of this member, or another one with the same low byte. Ids go on in a later
-    /// millisecond, at this member's place: another one that passes the same session goes on elsewhere.
-    fn pass(&mut self, used: SessionId) {
-        let has_same_byte = (used.0 ^ self.next_id) >> 56 == 0;
-        if has_same_byte && used.0 >= self.next_id {
-            self.next_id = ((used.0 >> START_SHIFT) + 1) << START_SHIFT | place_of(self.own >> 8) as i64;
-        }
+    /// True if another member's sessions begin with the same byte: then it is not known who has made one that lives.
+    fn shares_byte(&self, tree: &Tree) -> bool {
+        let mut ids = tree
+            .ensemble()
+            .into_iter()
+            .flat_map(|ensemble| ensemble.all_members())
+            .map(|one| raft_id(one.id));
+        ids.any(|id| id != self.own && (id ^ self.own) & 0xff == 0)
     }
 
     /// Watches over a session that a member has created: perhaps this one, before it was restarted.
@@ -118,7 +121,7 @@ impl Sessions {
 /// each begins at another place there: started in the same millisecond, they make different ids. Should an id be in use nevertheless, the
 /// state refuses it, and the member takes another.
 fn first_id(member: u64, incarnation: u64) -> i64 {
-    let start = (incarnation << 24) >> (24 - START_SHIFT);
+    let start = (incarnation << 24) >> 8;
     ((member << 56) | start | place_of(member >> 8)) as i64
 }
 
@@ -133,7 +136,6 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
-    use crate::raft_id::raft_id;
 
     #[test]
     fn an_id_is_never_given_out_twice() {
@@ -152,7 +154,7 @@ mod tests {
 
     /// The clock went back, so that the number of this start is the one after that of the last, which made many sessions.
     #[test]
-    fn a_start_passes_the_sessions_that_live_of_an_earlier_one() {
+    fn a_start_skips_the_sessions_that_live_of_an_earlier_one() {
         let living = SessionId(first_id(1, 1000) + 200_000);
         let mut draft = paddock_tree::Draft::new();
         draft.begin_session(living, 4000);
@@ -162,8 +164,7 @@ mod tests {
             sessions.adopt(&tree, 0);
             sessions.take_id()
         };
-        assert!(next_of(1) > living);
-        assert!(next_of(257) > living && next_of(257) != next_of(1));
+        assert_eq!(next_of(1), SessionId(living.0 + 1));
         assert_eq!(next_of(2).0, first_id(2, 1001), "that one is another member's");
     }
 
