@@ -41,10 +41,6 @@ fn wait(mut condition: impl FnMut() -> bool, what: impl Fn() -> String) {
     }
 }
 
-fn wait_for_log(server: &Server, expected: &str) {
-    wait(|| server.log().contains(expected), || format!("no {expected:?} in {}", server.log()));
-}
-
 /// The id in the file `identity` of a directory.
 fn cluster(directory: &Path) -> String {
     let text = fs::read_to_string(directory.join("identity")).expect("a member has written it");
@@ -94,8 +90,8 @@ async fn a_member_with_its_own_older_directory_learns_before_it_serves() {
     replace_directory(ensemble.member(follower), kept.path());
     let leader = ensemble.self_declared_leader().expect("two of three go on");
     ensemble.member(follower).spawn();
-    wait_for_log(ensemble.member(follower), "older than what it has acknowledged");
-    wait_for_log(ensemble.member(leader), "older than what it has acknowledged");
+    ensemble.member(follower).wait_for_log("older than what it has acknowledged");
+    ensemble.member(leader).wait_for_log("older than what it has acknowledged");
     ensemble.leader();
     ensemble.settle();
 }
@@ -113,8 +109,8 @@ async fn a_second_process_of_a_member_is_refused_and_both_sides_name_the_two() {
     replace_directory(&copy, &ensemble.member(2).data_directory());
     copy.forget_log();
     copy.spawn();
-    wait_for_log(&copy, "runs in another process already, which calls from 127.0.0.1:");
-    wait_for_log(ensemble.member(0), "first_process=127.0.0.1:");
+    copy.wait_for_log("runs in another process already, which calls from 127.0.0.1:");
+    ensemble.member(0).wait_for_log("first_process=127.0.0.1:");
     assert!(!["leader", "follower"].contains(&&*mode(&copy)), "two processes take part as one member");
     ensemble.leader();
     write(&ensemble, "b", 100).await;
@@ -141,7 +137,7 @@ async fn a_member_whose_state_is_wrong_puts_its_files_aside_and_fetches_the_stat
         write_through(&others, &format!("later-{round}"), 1).await;
     }
     let server = ensemble.member(follower);
-    wait_for_log(server, "the state of this member was wrong: its files were put aside, and it begins anew");
+    server.wait_for_log("the state of this member was wrong: its files were put aside, and it begins anew");
     wait(|| mode(server) == "follower", || "it does not come back".to_owned());
     let address = server.address().to_string();
     let client = Client::connect(&address, ClientOptions::default()).await.expect("connect to the member");

@@ -61,9 +61,3 @@ impl BenchError {
         move |source| BenchError::File { action, path, source }
     }
 }
-
-/// An error and what caused it, on one line.
-pub fn causes(error: &dyn std::error::Error) -> String {
-    let causes = std::iter::successors(Some(error), |error| error.source());
-    causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
-}

@@ -21,7 +21,7 @@ mod until;
 pub mod workload;
 
 pub use access::{Access, ShownIdentity};
-pub use error::{BenchError, causes};
+pub use error::BenchError;
 pub use paddock_client::{Login, Tls, TlsFiles};
 pub use paddock_proto::Extensions;
 pub use plan::{RunPlan, SampleSource};

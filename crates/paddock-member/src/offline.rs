@@ -1,10 +1,9 @@
 //! Data directories of members that do not run: one made from a tree, and one read into a tree.
 
-use paddock_proto::MemberNumber;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use bytes::Bytes;
+use paddock_proto::MemberNumber;
 use paddock_replica::{Cluster, HardState, LogEntry, Membership, apply_offline};
 use paddock_state::Now;
 use paddock_storage::disk::Disk;
@@ -18,7 +17,7 @@ use paddock_tree::Tree;
 use crate::config::{HOME, LOG_DIR, SNAPSHOT_DIR};
 use crate::identity::{self, IdentityError};
 use crate::pieces::PieceWriter;
-use crate::recovery::{self, RecoveryError};
+use crate::recovery::{self, RecoveryError, Tail};
 
 /// Entry and term that the history of a made directory begins behind. No member without data may take its own first entry, which
 /// is number 1 of term 1, for a part of that history: it has to be sent the snapshot.
@@ -194,7 +193,7 @@ pub fn read_snapshot(disk: &dyn Disk, path: &Path) -> Result<Tree, OfflineError>
 }
 
 fn entries_behind(disk: &dyn Disk, dir: &Path, last: Index) -> Result<Vec<LogEntry>, OfflineError> {
-    let mut entries: Vec<LogEntry> = Vec::new();
+    let mut tail = Tail { snapshot: last, ..Tail::default() };
     let mut other = None;
     Log::inspect(disk, dir, &mut |record: Record<'_>| match record {
         Record::Entry { group, .. } | Record::HardState { group, .. } | Record::Base { group, .. }
@@ -202,24 +201,19 @@ fn entries_behind(disk: &dyn Disk, dir: &Path, last: Index) -> Result<Vec<LogEnt
         {
             other = Some(group);
         }
-        Record::Entry { term, index, payload, .. } if index > last => {
-            let behind = entries.partition_point(|entry| entry.index < index.0);
-            entries.truncate(behind);
-            let payload = Bytes::copy_from_slice(payload);
-            entries.push(LogEntry { index: index.0, term: term.0, payload });
-        }
-        Record::Base { .. } => entries.clear(),
-        Record::Entry { .. } | Record::HardState { .. } => {}
+        Record::Entry { term, index, payload, .. } => tail.put(term, index, payload),
+        Record::Base { .. } => tail.entries.clear(),
+        Record::HardState { .. } => {}
     })?;
     if let Some(group) = other {
         return Err(RecoveryError::AnotherGroup { log_dir: dir.to_owned(), group: group.0 }.into());
     }
-    match entries.first() {
+    match tail.entries.first() {
         Some(first) if first.index != last.next().0 => {
             let (path, first) = (dir.to_owned(), first.index);
             Err(OfflineError::Gap { path, last, first })
         }
-        _ => Ok(entries),
+        _ => Ok(tail.entries),
     }
 }
 

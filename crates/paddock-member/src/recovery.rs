@@ -321,15 +321,15 @@ struct Tails<'a, C> {
 
 /// The end of a group's log.
 #[derive(Debug, Default)]
-struct Tail {
-    snapshot: Index,
-    hard_state: HardState,
-    entries: Vec<LogEntry>,
+pub(crate) struct Tail {
+    pub(crate) snapshot: Index,
+    pub(crate) hard_state: HardState,
+    pub(crate) entries: Vec<LogEntry>,
 }
 
 impl Tail {
     /// An entry replaces all that stood at its index and after it.
-    fn put(&mut self, term: Term, index: Index, payload: &[u8]) {
+    pub(crate) fn put(&mut self, term: Term, index: Index, payload: &[u8]) {
         if index <= self.snapshot {
             return;
         }

@@ -63,7 +63,7 @@ pub enum Reach {
 }
 
 impl Reach {
-    /// That of a name or an address, one of IPv6 without brackets.
+    /// The reach of a name or an address, one of IPv6 without brackets.
     pub fn of(host: &str) -> Reach {
         match host.parse::<IpAddr>() {
             Ok(ip) if ip.is_unspecified() => Reach::Nobody,

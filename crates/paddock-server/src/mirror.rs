@@ -20,7 +20,7 @@ use crate::host::{Engine, EngineHost, Inbox, run};
 use crate::shared::Shared;
 use crate::threads::spawn;
 
-/// Sessions of a mirror are none of an ensemble's: members have numbers below this, in the top byte of an id.
+/// Ids of sessions of a mirror begin with this byte, as those of a member 126 would: images and guides number members from 1 on.
 const SESSIONS: i64 = 0x7e << 56;
 
 /// The way to the source, as long as it is connected. A request that cannot be sent is lost with the connection.

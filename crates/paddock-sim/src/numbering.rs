@@ -6,7 +6,7 @@ use paddock_proto::MemberNumber;
 /// Rule by which members get their numbers. The numbers rise with the machines'.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Numbering {
-    /// That of the machine.
+    /// A member has the number of its machine.
     Machines,
     /// All have this low byte, 0 or 1, and nothing else in common: 0, 256, 512, or 1, 257, 513.
     LowByte(u8),

@@ -18,12 +18,13 @@ use rustls::server::NoServerSessionStorage;
 use rustls::server::danger::ClientCertVerifier;
 use rustls::{Connection, ServerConfig, ServerConnection};
 
+use crate::causes::with_causes;
 use crate::certificate::Facts;
 use crate::client_failure::ClientFailure;
 use crate::error::TlsError;
 use crate::key_entry::KeyEntry;
 use crate::settings::{ClientAuth, ClientTls};
-use crate::stamps::{Stamps, with_causes};
+use crate::stamps::Stamps;
 use crate::verifier::{Verifier, check_host};
 use crate::versions::protocol_versions;
 use crate::{cipher_suites, pem, store};

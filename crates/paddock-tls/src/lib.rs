@@ -7,6 +7,7 @@
 
 mod caller;
 mod calling;
+mod causes;
 mod certificate;
 mod cipher_suites;
 mod client_failure;
@@ -35,6 +36,7 @@ mod versions;
 
 pub use caller::{QuorumTls, TlsSocket, TlsWriter};
 pub use calling::calling_config;
+pub use causes::with_causes;
 pub use client_failure::ClientFailure;
 pub use client_port::ClientPort;
 pub use error::{StoreError, TlsError};
@@ -48,4 +50,3 @@ pub use settings::{
     CallerIdentity, CipherSuite, ClientAuth, ClientTls, OneSidedStores, Password, PeerTls, PortProtocol,
     Secret, Store, TlsMode, TlsVersions, Trust,
 };
-pub use stamps::with_causes;

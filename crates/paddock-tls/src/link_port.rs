@@ -17,13 +17,14 @@ use rustls::pki_types::{CertificateDer, UnixTime};
 use rustls::server::NoServerSessionStorage;
 use rustls::{ClientConfig, Connection, ServerConfig};
 
+use crate::causes::with_causes;
 use crate::certificate::Facts;
 use crate::error::TlsError;
 use crate::failure::TlsFailure;
 use crate::key_entry::KeyEntry;
 use crate::server_name::server_name;
 use crate::settings::{OneSidedStores, PeerTls, Store, TlsMode};
-use crate::stamps::{Stamps, with_causes};
+use crate::stamps::Stamps;
 use crate::verifier::{Verifier, check_host};
 use crate::versions::protocol_versions;
 use crate::{cipher_suites, store};

@@ -30,14 +30,3 @@ impl Stamps {
 fn stamp(path: &Path) -> Option<(Option<SystemTime>, u64)> {
     fs::metadata(path).ok().map(|metadata| (metadata.modified().ok(), metadata.len()))
 }
-
-/// An error and its causes on one line.
-pub fn with_causes(error: &dyn std::error::Error) -> String {
-    let mut line = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        line += &format!(": {error}");
-        cause = error.source();
-    }
-    line
-}

@@ -40,7 +40,7 @@ pub(crate) fn run(args: Args) -> ExitCode {
         Ok(BenchOutcome::Bad) => ExitCode::FAILURE,
         Ok(BenchOutcome::Interrupted) => ExitCode::from(130),
         Err(error) => {
-            eprintln!("error: {}", paddock_bench::causes(&error));
+            eprintln!("error: {}", paddock_tls::with_causes(&error));
             ExitCode::from(2)
         }
     }

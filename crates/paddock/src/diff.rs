@@ -12,7 +12,7 @@ use std::io::{self, Write};
 use std::process::ExitCode;
 
 use crate::access::AccessArgs;
-use crate::moving::{self, ProgressLine};
+use crate::moving::ProgressLine;
 use comparison::{Comparison, Totals};
 use failure::DiffFailure;
 use side::{DiffSource, Side};
@@ -65,7 +65,7 @@ pub(crate) fn run(args: &Args) -> ExitCode {
         Ok(totals) if totals.differences() == 0 => ExitCode::SUCCESS,
         Ok(_) => ExitCode::FAILURE,
         Err(failure) => {
-            eprintln!("error: {}", moving::line_of(&failure));
+            eprintln!("error: {}", paddock_tls::with_causes(&failure));
             ExitCode::from(2)
         }
     }

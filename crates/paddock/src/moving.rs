@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use paddock_files::{DigestCheck, FileError, LearnerError, Progress, Report};
 use paddock_member::OfflineError;
 use paddock_server::TlsError;
+use paddock_tls::with_causes;
 use paddock_tree::Tree;
 
 use crate::access::AccessError;
@@ -61,19 +62,8 @@ pub(crate) enum MovingFailure {
 /// Ends the command: a failure is one line.
 pub(crate) fn ended(result: Result<(), MovingFailure>) -> ExitCode {
     let Err(failure) = result else { return ExitCode::SUCCESS };
-    logs::say(format_args!("error: {}", line_of(&failure)));
+    logs::say(format_args!("error: {}", with_causes(&failure)));
     ExitCode::FAILURE
-}
-
-/// An error with all its causes, in one line.
-pub(crate) fn line_of(failure: &dyn Error) -> String {
-    let mut line = failure.to_string();
-    let mut cause = failure.source();
-    while let Some(error) = cause {
-        line += &format!(": {error}");
-        cause = error.source();
-    }
-    line
 }
 
 /// Tells on standard error how far a long read has come.

@@ -13,8 +13,8 @@ use super::{
     Measurement, Runner, ServerTemplate, StepOutcome, Suite, Summary, growth, idle, memory, page, process,
     snapshot, table,
 };
+use crate::BenchError;
 use crate::report::Ended;
-use crate::{BenchError, causes};
 
 /// Receiver of a suite's progress.
 pub trait SuiteWatcher {
@@ -170,7 +170,7 @@ impl Conductor<'_> {
             Ok(outcome) => outcome,
             // The mistake would be the same for every server.
             Err(error @ (BenchError::Usage(_) | BenchError::InFile { .. })) => return Err(error),
-            Err(error) => Some(StepOutcome::Failed(causes(&error))),
+            Err(error) => Some(StepOutcome::Failed(paddock_tls::with_causes(&error))),
         };
         // A run that was being stopped may fail in any way.
         let stopped = self.stop.load(Ordering::Relaxed);

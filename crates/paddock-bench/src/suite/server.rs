@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 use super::process::SuiteProcess;
 use super::template::Values;
 use super::{ServerTemplate, ports};
+use crate::BenchError;
 use crate::driver::probe;
-use crate::{BenchError, causes};
 
 /// Time for one attempt to open a session; between attempts the process is looked at.
 const ATTEMPT: Duration = Duration::from_secs(1);
@@ -137,7 +137,7 @@ impl<'a> SuiteServer<'a> {
                 let what = match member.process.ended()? {
                     Some(status) => format!("ended with {status} before it served"),
                     None if Instant::now() >= deadline => {
-                        let why = causes(&error);
+                        let why = paddock_tls::with_causes(&error);
                         format!("does not serve on {host} after {within:?}: {why}")
                     }
                     None => {

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use paddock_proto::jute::{Reader, Writer};
 use paddock_proto::{Acl, AddWatchMode, DecodeError, IdList, OpCode, SessionId, WatcherKind, Zxid, encode};
-use paddock_state::{ConnId, Resumption};
+use paddock_state::{ClientInput, ConnId, ProvenIds, Resumption};
 use paddock_tree::Command;
 
 use crate::checks::watching::Watching;
@@ -56,6 +56,24 @@ pub(crate) enum Ask {
     Close,
 }
 
+/// The greeting of a client with a session, or of one that wants a new one; and the session as the client asks for it, if it asks first
+/// whether that lives.
+pub(crate) fn greeting(
+    conn: ConnId,
+    session: Option<SessionId>,
+    timeout_ms: i32,
+    is_asking: bool,
+) -> (ClientInput, Option<Resumption>) {
+    let may_only_read = false;
+    let Some(session) = session else {
+        let ids = ProvenIds::default();
+        return (ClientInput::Connect { conn, timeout_ms, may_only_read, ids }, None);
+    };
+    let resumption = Resumption { is_asking, ..Resumption::keyed(session, timeout_ms) };
+    let asking = is_asking.then(|| resumption.clone());
+    (ClientInput::Resume { conn, resumption, may_only_read }, asking)
+}
+
 /// A read that can set a watch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Look {
@@ -65,6 +83,18 @@ pub(crate) enum Look {
 }
 
 impl Ask {
+    /// Sets the watches again that a client knows of, which has seen a zxid; `None` if it knows of none.
+    pub(crate) fn to_set_again(watching: &Watching, relative_zxid: Zxid) -> Option<Ask> {
+        if watching.is_empty() {
+            return None;
+        }
+        let watches = watching.to_set_again(relative_zxid);
+        let op = if encode::needs_set_watches2(&watches) { OpCode::SetWatches2 } else { OpCode::SetWatches };
+        let mut body = Vec::new();
+        encode::set_watches(&mut body, &watches);
+        Some(Ask::SetWatches { relative_zxid, op, body })
+    }
+
     pub(crate) fn op(&self) -> OpCode {
         match self {
             Ask::Create { .. } => OpCode::Create,

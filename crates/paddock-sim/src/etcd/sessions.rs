@@ -2,8 +2,9 @@
 
 use paddock_etcd::Input;
 use paddock_proto::{Password, SessionId};
-use paddock_state::{ClientInput, ConnId, ProvenIds, Resumption};
+use paddock_state::{ClientInput, ConnId, Resumption};
 
+use super::client::greeting;
 use super::world::{CLIENTS, FRONT_ENDS, World};
 use crate::checks::Checked;
 
@@ -28,15 +29,8 @@ impl World {
         let is_asking = self.clients[at].session.is_some() && self.chance.one_in(ASKING);
         let client = &mut self.clients[at];
         (client.front, client.conn) = (front, Some(conn));
-        let may_only_read = false;
-        let input = match client.session {
-            Some(session) => {
-                let resumption = Resumption { is_asking, ..Resumption::keyed(session, timeout_ms) };
-                client.asking = is_asking.then(|| resumption.clone());
-                ClientInput::Resume { conn, resumption, may_only_read }
-            }
-            None => ClientInput::Connect { conn, timeout_ms, may_only_read, ids: ProvenIds::default() },
-        };
+        let (input, asking) = greeting(conn, client.session, timeout_ms, is_asking);
+        client.asking = asking;
         self.note(format_args!("client {at} at front end {front}: {input:?}"));
         self.input(front, Input::Client(input))
     }

@@ -1,9 +1,7 @@
 //! Watches of the clients: they are set, told of, and set again on the next connection.
 
 use paddock_proto::jute::Reader;
-use paddock_proto::{
-    AddWatchMode, OpCode, ReplyHeader, WatchEvent, WatcherKind, Xid, Zxid, encode, frame, parent_and_name,
-};
+use paddock_proto::{AddWatchMode, ReplyHeader, WatchEvent, WatcherKind, Xid, Zxid, frame, parent_and_name};
 
 use super::checks::NO_NODE;
 use super::client::{Ask, EtcdReply, Look};
@@ -57,15 +55,7 @@ impl World {
     /// A client has its session on another connection: the watches that it knows of are set there, before all else.
     pub(super) fn set_watches_again(&mut self, at: usize) -> Checked {
         let client = &self.clients[at];
-        if client.watching.is_empty() {
-            return Ok(());
-        }
-        let relative_zxid = Zxid(client.zxid);
-        let watches = client.watching.to_set_again(relative_zxid);
-        let op = if encode::needs_set_watches2(&watches) { OpCode::SetWatches2 } else { OpCode::SetWatches };
-        let mut body = Vec::new();
-        encode::set_watches(&mut body, &watches);
-        self.ask(at, Ask::SetWatches { relative_zxid, op, body })
+        Ask::to_set_again(&client.watching, Zxid(client.zxid)).map_or(Ok(()), |ask| self.ask(at, ask))
     }
 
     /// Takes the events in front of a reply. Returns the reply.

@@ -1,8 +1,8 @@
 //! Connections of clients: they come to the mirror or to the source, with their sessions, and go.
 
 use paddock_forward::Input;
-use paddock_proto::{OpCode, SessionId, Zxid, encode};
-use paddock_state::{ClientInput, ConnId, ProvenIds, Resumption};
+use paddock_proto::{OpCode, SessionId, Zxid};
+use paddock_state::{ClientInput, ConnId, Resumption};
 
 use super::client::ClientPlace;
 use super::cutover::Cutover;
@@ -10,7 +10,7 @@ use super::source::DIRECT;
 use super::world::{MirrorServer, MirrorWorld};
 use crate::checks::watching::Watching;
 use crate::checks::{Checked, ensure};
-use crate::etcd::client::Ask;
+use crate::etcd::client::{Ask, greeting};
 
 /// Shortest timeout of a session, in milliseconds.
 const TIMEOUT_MS: i32 = 4000;
@@ -33,15 +33,8 @@ impl MirrorWorld {
         let is_asking = self.clients[at].session.is_some() && self.chance.one_in(ASKING);
         let client = &mut self.clients[at];
         client.place = ClientPlace::Mirror(conn);
-        let may_only_read = false;
-        let input = match client.session {
-            Some(session) => {
-                let resumption = Resumption { is_asking, ..Resumption::keyed(session, timeout_ms) };
-                client.asking = is_asking.then(|| resumption.clone());
-                ClientInput::Resume { conn, resumption, may_only_read }
-            }
-            None => ClientInput::Connect { conn, timeout_ms, may_only_read, ids: ProvenIds::default() },
-        };
+        let (input, asking) = greeting(conn, client.session, timeout_ms, is_asking);
+        client.asking = asking;
         self.note(format_args!("client {at} at the mirror: {input:?}"));
         self.input(Input::Client(input))
     }
@@ -90,15 +83,7 @@ impl MirrorWorld {
     /// The watches that a client knows of are set before all else.
     fn set_watches_again(&mut self, at: usize) -> Checked {
         let client = &self.clients[at];
-        if client.watching.is_empty() {
-            return Ok(());
-        }
-        let relative_zxid = Zxid(client.zxid);
-        let watches = client.watching.to_set_again(relative_zxid);
-        let op = if encode::needs_set_watches2(&watches) { OpCode::SetWatches2 } else { OpCode::SetWatches };
-        let mut body = Vec::new();
-        encode::set_watches(&mut body, &watches);
-        self.ask(at, Ask::SetWatches { relative_zxid, op, body })
+        Ask::to_set_again(&client.watching, Zxid(client.zxid)).map_or(Ok(()), |ask| self.ask(at, ask))
     }
 
     /// A client goes. The mirror may hear of it much later.

@@ -8,7 +8,7 @@ use paddock_bench::workload::builtin::{self, Builtin};
 use paddock_bench::workload::keeper::{self, Output};
 use paddock_bench::workload::shape::Shape;
 use paddock_bench::workload::{Workload, replay};
-use paddock_bench::{BenchError, Extensions, Pace, RunPlan, SampleSource, Until, causes};
+use paddock_bench::{BenchError, Extensions, Pace, RunPlan, SampleSource, Until};
 
 use super::interruption::interruption;
 use super::run_args::Args;
@@ -56,7 +56,7 @@ pub(super) fn plan(args: &Args) -> Result<(RunPlan, Option<PathBuf>), BenchError
             compression: args.use_compression || choice.extensions.compression,
             tracing: args.enable_tracing || choice.extensions.tracing,
         },
-        access: args.access.read().map_err(|error| BenchError::Usage(causes(&error)))?,
+        access: args.access.read().map_err(|error| BenchError::Usage(paddock_tls::with_causes(&error)))?,
         connect_timeout: args.connect_timeout.or(choice.connect_timeout).unwrap_or(CONNECT_TIMEOUT),
         stop_on_error: !(args.continue_on_errors || choice.continue_on_errors),
         keep: args.keep,

@@ -202,7 +202,7 @@ impl<'a> Copy<'a> {
         if !failure.may_pass() || !self.is_whole && self.attempts >= ATTEMPTS_MAX {
             return Err(failure);
         }
-        self.say(format_args!("{}; trying again", crate::moving::line_of(&failure)));
+        self.say(format_args!("{}; trying again", paddock_tls::with_causes(&failure)));
         sleep(RETRY).await;
         Ok(())
     }

@@ -1,12 +1,12 @@
 //! `paddock server --recover`: one survivor goes on alone after a quorum was lost for good.
 //!
-//! That is the one way to lose what was acknowledged, so it is not done by accident: no other member may
+//! Recovery is the one way to lose what was acknowledged, so it is not done by accident: no other member may
 //! answer, and the operator says so twice.
 
-use paddock_proto::MemberNumber;
 use std::net::{TcpStream, ToSocketAddrs};
 use std::time::Duration;
 
+use paddock_proto::MemberNumber;
 use paddock_server::{Config, EnsembleMember};
 
 /// Time after which another member's answer is not waited for any more.
