@@ -16,6 +16,7 @@ use std::rc::Rc;
 use std::time::Duration;
 use std::{env, fs};
 
+use paddock_chance::Chance;
 use paddock_client::{Client, ClientOptions, Error};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep, timeout};
@@ -24,7 +25,6 @@ use crate::judge::{Verdict, judge};
 use crate::load::now_ns;
 use crate::server::environment;
 use operation::{KEYS, Operation, RecordedRequest, path, perform, version_after};
-use paddock_chance::Chance;
 
 /// Pause of a client after each request: the machine has few cores.
 const PAUSE: Duration = Duration::from_millis(3);

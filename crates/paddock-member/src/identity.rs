@@ -8,10 +8,10 @@
 //! The last line is a checksum of the others: a flipped bit would make the member one of another ensemble, which all others refuse without
 //! an end. Earlier builds wrote none; such a file is read, and written anew.
 
-use paddock_proto::MemberNumber;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use paddock_proto::MemberNumber;
 use paddock_replica::Cluster;
 use paddock_storage::disk::{Access, Disk, is_exhausted, is_full};
 

@@ -13,9 +13,10 @@
 
 use std::collections::BTreeMap;
 
-use crate::raft_id::raft_id;
 use paddock_proto::{EnsembleMember, MemberNumber, MemberRole, Reach};
 use paddock_tree::{member_lines, parse_members};
+
+use crate::raft_id::raft_id;
 
 /// Ticks between two of the times at which a member tells its list.
 const TELL_TICKS: u32 = 50;

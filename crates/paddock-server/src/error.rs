@@ -6,9 +6,9 @@ use std::path::PathBuf;
 use paddock_member::{MemberError, RecoveryError};
 use paddock_proto::MemberNumber;
 use paddock_storage::LogError;
+use paddock_tls::TlsError;
 
 use crate::binding::BindError;
-use paddock_tls::TlsError;
 
 /// The reason for which a member did not start, or stopped.
 #[derive(Debug, thiserror::Error)]

@@ -5,7 +5,6 @@ mod start_clock;
 #[cfg(test)]
 mod tests;
 
-use paddock_proto::MemberNumber;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -13,6 +12,7 @@ use std::time::{Duration, Instant};
 
 use paddock_front::AuditResult;
 use paddock_member::Member;
+use paddock_proto::MemberNumber;
 use paddock_replica::{Membership, Replicated, Role, member_number};
 use paddock_storage::Disk;
 use paddock_tls::ClientPort;

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use paddock_front::{AuditLog, Kerberos, Limits};
 use paddock_replica::Replicated;
+use paddock_tls::ClientPort;
 use parking_lot::RwLock;
 
 use crate::Config;
@@ -15,7 +16,6 @@ use crate::live::LiveConfig;
 use crate::mailboxes::Mailboxes;
 use crate::statistics::Statistics;
 use crate::statistics::audit::Audit;
-use paddock_tls::ClientPort;
 
 /// Parts of a server that are made before there is a state: what it must not start without, and who goes along.
 #[derive(Debug, Default)]

@@ -8,6 +8,7 @@ mod hearing;
 use std::collections::VecDeque;
 use std::net::IpAddr;
 
+use paddock_chance::Chance;
 use paddock_model::Wish;
 use paddock_proto::{Id, OpCode, Password, SessionId, Xid, Zxid, encode};
 use paddock_state::ConnId;
@@ -20,7 +21,6 @@ use crate::time::{SimDuration, Time};
 use crate::wire::Frame;
 use ask::{Ask, AskedRequest};
 pub(crate) use habits::Habits;
-use paddock_chance::Chance;
 
 /// Time that a client stays on a connection that only reads, about.
 const READ_ONLY: SimDuration = SimDuration::seconds(5);

@@ -2,10 +2,10 @@
 
 use std::fmt;
 
+use paddock_chance::Chance;
 use paddock_storage::disk::DiskFault;
 
 use crate::time::{SimDuration, Time};
-use paddock_chance::Chance;
 
 /// Moment of an operation at which a process dies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

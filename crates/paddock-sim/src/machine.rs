@@ -13,6 +13,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::rc::Rc;
 
+use paddock_chance::Chance;
 use paddock_member::{MemberError, StateLock};
 use paddock_model::dump;
 use paddock_state::Now;
@@ -22,7 +23,6 @@ use crate::faults::{End, FileKind, Moment};
 use crate::time::{SimDuration, Time};
 use clock::MachineClock;
 use disk::SimDisk;
-use paddock_chance::Chance;
 use process::SimProcess;
 use setup::Settings;
 

@@ -3,8 +3,9 @@
 
 use std::collections::BTreeMap;
 
-use crate::time::{SimDuration, Time};
 use paddock_chance::Chance;
+
+use crate::time::{SimDuration, Time};
 
 /// Weather of the network when nothing special happens.
 #[derive(Clone, Debug)]

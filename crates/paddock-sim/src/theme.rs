@@ -2,13 +2,13 @@
 //! thousands of runs: the few faults, and the clients, that a certain kind of mistake needs to be seen.
 
 use clap::ValueEnum;
+use paddock_chance::Chance;
 
 use crate::client::Habits;
 use crate::faults::FaultKind;
 use crate::machine::setup::Settings;
 use crate::network::Weather;
 use crate::time::{SimDuration, Time};
-use paddock_chance::Chance;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Theme {

@@ -10,6 +10,7 @@ mod twins;
 
 use std::collections::BTreeMap;
 
+use paddock_chance::Chance;
 use paddock_state::ConnId;
 
 use crate::checks::{Checked, Checks, Violation, ensure};
@@ -23,7 +24,6 @@ use crate::time::{SimDuration, Time};
 use crate::trace::{Telling, Trace};
 use clients::Wire;
 use healing::HealingStage;
-use paddock_chance::Chance;
 
 /// A run has no end if it has this many steps.
 const STEPS_MAX: u64 = 5_000_000;

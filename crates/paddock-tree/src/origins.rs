@@ -4,8 +4,9 @@
 //! became of them. So a batch may stand in the log more than once, and not always in order: it counts where its number
 //! is next, and nowhere else. That is why every write is applied exactly once, and the writes of a member in their order.
 
-use paddock_proto::MemberNumber;
 use std::collections::BTreeMap;
+
+use paddock_proto::MemberNumber;
 
 /// A member since it was started last. A later start has a higher incarnation, and numbers its batches anew.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -3,13 +3,13 @@
 mod origin;
 mod recover;
 
-use paddock_proto::MemberNumber;
 use std::error::Error;
 use std::io::{self, Write};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use paddock_proto::MemberNumber;
 use paddock_server::{Config, LateNames, Server, ServerError, raise_descriptor_limit};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::task::{JoinError, spawn_blocking};

@@ -4,11 +4,11 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use paddock_chance::Chance;
 use paddock_client::{Client, CreateMode, Error, Pending, Stat};
 use tokio::task::JoinHandle;
 
 use super::tree::Tree;
-use paddock_chance::Chance;
 
 const IN_FLIGHT: usize = 200;
 

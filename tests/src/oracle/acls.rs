@@ -1,11 +1,11 @@
 //! Access control lists and identities, good and bad.
 
+use paddock_chance::Chance;
 use paddock_proto::OpCode;
 
 use super::arguments::Paths;
 use super::body::Body;
 use super::sequence::OracleCall;
-use paddock_chance::Chance;
 
 /// SHA-1 identities of `alice:secret` and `bob:builder`.
 const ALICE: &str = "alice:aYXlLOpEooaV1cRAvUL1fp9Qt7E=";

@@ -3,6 +3,7 @@
 //! Chance decides what happens, weighted so that most requests mean something: connections are opened again after what
 //! closes them, paths are few, and arguments are mostly good.
 
+use paddock_chance::Chance;
 use paddock_proto::OpCode;
 
 use super::arguments::{Multis, Paths};
@@ -12,7 +13,6 @@ use super::malformed;
 use super::requests;
 use super::sequence::{Connect, OracleCall, OracleStep, SeenZxid, Sequence, Shown, Slot, WantedSession};
 use super::{acls, multis, quotas};
-use paddock_chance::Chance;
 
 /// A sequence below `ROOT` on servers that it shares with others.
 pub fn below_a_root(seed: u64, multis: Multis) -> Sequence {

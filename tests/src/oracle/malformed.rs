@@ -1,9 +1,9 @@
 //! Requests that no client library would send.
 
+use paddock_chance::Chance;
 use paddock_proto::OpCode;
 
 use super::sequence::OracleCall;
-use paddock_chance::Chance;
 
 /// Breaks a good request: its end is missing, something follows it, or a length in it is false. An auth packet that
 /// cannot be read ends the connection.

@@ -1,5 +1,6 @@
 //! Requests that hold others.
 
+use paddock_chance::Chance;
 use paddock_proto::OpCode;
 
 use super::acls;
@@ -7,7 +8,6 @@ use super::arguments::{Multis, Paths, version};
 use super::body::Body;
 use super::requests::{create_body, set_data};
 use super::sequence::OracleCall;
-use paddock_chance::Chance;
 
 /// Digits that the server appends to the name of a sequential znode.
 const SEQUENCE_DIGITS: usize = 10;

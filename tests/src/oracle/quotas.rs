@@ -1,5 +1,6 @@
 //! The znodes below `/zookeeper/quota` that carry quotas.
 
+use paddock_chance::Chance;
 use paddock_proto::OpCode;
 
 use super::acls;
@@ -7,7 +8,6 @@ use super::arguments::Paths;
 use super::body::{Body, ROOT};
 use super::multis::multi_header;
 use super::sequence::{Connect, OracleCall, OracleStep, Sequence};
-use paddock_chance::Chance;
 
 /// Limits, soft and hard.
 const TEXTS: [&str; 8] = [

@@ -1,5 +1,6 @@
 //! Single requests, with arguments good and bad.
 
+use paddock_chance::Chance;
 use paddock_proto::OpCode;
 
 use super::acls::{self, acl, auth};
@@ -7,7 +8,6 @@ use super::arguments::{Paths, data, version};
 use super::body::Body;
 use super::multis::{multi, multi_read};
 use super::sequence::OracleCall;
-use paddock_chance::Chance;
 
 #[derive(Clone, Copy)]
 enum RequestKind {

@@ -2,6 +2,7 @@
 
 use paddock_proto::jute::Writer;
 use paddock_proto::{Acl, IdList, OpCode, SessionId, SessionSecret, Xid, Zxid, encode};
+use paddock_state::{ClientInput, ConnId, Now, Outboxes, ProvenIds, Resumption};
 use paddock_tree::{Command, REMOVED_AT_ONCE, Tree};
 
 use crate::message::{
@@ -11,7 +12,6 @@ use crate::{
     Cluster, Effects, Founding, HardState, HeldState, Input, Membership, OwnState, Recovered, ReplicaOptions,
     Replicated, SingleGroup, WORK_AT_ONCE,
 };
-use paddock_state::{ClientInput, ConnId, Now, Outboxes, ProvenIds, Resumption};
 
 const NOW: Now = Now { monotonic_ms: 1000, wall_ms: 1_000_000 };
 

@@ -3,6 +3,7 @@
 use hyper::StatusCode;
 use paddock_proto::EnsembleMember;
 use paddock_replica::Role;
+use paddock_replica::raft_id;
 use serde_json::{Value, json};
 
 use super::commands::{Failure, Fields, fields};
@@ -10,7 +11,6 @@ use super::parts::Admin;
 use crate::http::Request;
 use crate::reports::status;
 use crate::shared::Shared;
-use paddock_replica::raft_id;
 
 pub(super) fn leader(admin: &Admin, _: &Request) -> Result<Fields, Failure> {
     let shared = &admin.shared;

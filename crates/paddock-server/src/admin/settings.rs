@@ -4,13 +4,14 @@ use std::borrow::Cow;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use paddock_tls::{ClientPort, TlsError};
+
 use super::health;
 use crate::Config;
 use crate::binding::LatePort;
 use crate::config::{AdminSettings, PortProtocol};
 use crate::error::ServerError;
 use crate::http::{HttpPort, HttpTls, Surface};
-use paddock_tls::{ClientPort, TlsError};
 
 /// Addresses of the ports, with their real numbers.
 #[derive(Clone, Copy, Debug, Default)]

@@ -9,6 +9,7 @@ use paddock_proto::jute::Reader;
 use paddock_proto::{OpCode, SessionId};
 use paddock_replica::{Replicated, Role};
 use paddock_state::{Now, Outbox, State};
+use paddock_tls::random_bytes;
 use parking_lot::{MappedRwLockReadGuard, RwLockReadGuard};
 
 use crate::clock::wall_ms;
@@ -18,7 +19,6 @@ use crate::statistics::hot::{self, SlowRequest};
 use crate::statistics::request_times::{Recorder, Stage, TurnOperations};
 use crate::statistics::spans::{Ending, Span, TraceContext};
 use crate::statistics::stats::{ConnStats, Traffic};
-use paddock_tls::random_bytes;
 
 /// Bytes of a frame that say how long it is. They are no part of a reply's size, as in ZooKeeper.
 const FRAME_LENGTH_BYTES: usize = 4;

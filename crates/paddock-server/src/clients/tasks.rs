@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use paddock_front::LimitHit;
 use paddock_state::TOUCH_DELAY_MS;
+use paddock_tls::ClientFailure;
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::task::LocalSet;
 
@@ -22,7 +23,6 @@ use crate::config::PortProtocol;
 use crate::engines::EngineHandle;
 use crate::reports::word_thread::WordThread;
 use crate::shared::Shared;
-use paddock_tls::ClientFailure;
 
 /// Time between two reports of sessions that were heard; well within what expiry allows for.
 const REPORT_INTERVAL: Duration = Duration::from_millis(TOUCH_DELAY_MS / 2);

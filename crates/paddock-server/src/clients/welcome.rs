@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use paddock_proto::Id;
+use paddock_tls::{ClientFailure, ClientPort, HANDSHAKE, TlsFailure};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
 use super::tls_session::TlsSession;
 use crate::config::PortProtocol;
-use paddock_tls::{ClientFailure, ClientPort, HANDSHAKE, TlsFailure};
 
 /// Time in milliseconds for the handshake, from its first byte on.
 const HANDSHAKE_TIMEOUT_MS: u64 = 10_000;

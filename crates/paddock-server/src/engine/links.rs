@@ -8,6 +8,7 @@ use std::sync::Arc;
 use paddock_proto::{MemberNumber, Reach};
 use paddock_replica::{Cluster, Input, LogEntry, is_of_log};
 use paddock_replica::{member_number, raft_id};
+use paddock_tls::Tls;
 
 use crate::Config;
 use crate::binding::ListenAt;
@@ -17,7 +18,6 @@ use crate::error::ServerError;
 use crate::look_up::LookUp;
 use crate::peers::{LinkEvent, LinkOptions, Links, MESSAGE_BYTES_MAX, PeerAddress, Timing};
 use crate::shared::Shared;
-use paddock_tls::Tls;
 
 /// The work for a larger message, in bytes, takes so long that the links' thread is needed for others meanwhile.
 const QUICK_BYTES_MAX: usize = 4 << 10;

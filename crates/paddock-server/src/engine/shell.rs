@@ -1,9 +1,9 @@
 //! The process around the member: the shared state and the mailboxes, the links, the clock.
 
-use paddock_proto::MemberNumber;
 use std::sync::atomic::Ordering::Relaxed;
 
 use paddock_member::{Clock, Shell, SnapshotOrder, Taken};
+use paddock_proto::MemberNumber;
 use paddock_replica::{HeldState, Replicated};
 use paddock_state::{Now, Outboxes};
 use paddock_storage::SnapshotError;

@@ -6,6 +6,7 @@ use bytes::Bytes;
 use h2::Ping;
 use h2::client::{Builder, SendRequest};
 use paddock_etcd::CallError;
+use paddock_tls::{server_name, with_causes};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::task::{JoinHandle, spawn_local};
@@ -14,7 +15,6 @@ use tokio_rustls::TlsConnector;
 use super::channel::lost;
 use super::tls::{EtcdTlsFailure, etcd_client};
 use crate::config::{EtcdEndpoint, EtcdTls};
-use paddock_tls::{server_name, with_causes};
 
 /// Bytes that etcd may send ahead of what is read.
 const WINDOW_BYTES: u32 = 8 << 20;

@@ -3,10 +3,10 @@
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::Path;
 
+use paddock_tls::{ClientFailure, ClientPort};
 use rustls::pki_types::CertificateDer;
 
 use crate::config::{ClientAuth, ClientTls, PortProtocol, Store, TlsVersions};
-use paddock_tls::{ClientFailure, ClientPort};
 
 #[derive(Debug)]
 pub struct TlsEntry {

@@ -1,12 +1,13 @@
 //! Reaching a peer: again and again while there is no link.
 
-use paddock_proto::MemberNumber;
 use std::io;
 use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Instant;
 
+use paddock_proto::MemberNumber;
+use paddock_tls::{Tls, TlsFailure};
 use tokio::net::lookup_host;
 use tokio::time::timeout;
 
@@ -17,7 +18,6 @@ use super::link::Greeted;
 use super::peer::{Peer, host};
 use super::stream::Stream;
 use crate::config::TlsMode;
-use paddock_tls::{Tls, TlsFailure};
 
 /// Reasons for which an attempt did not make a link.
 #[derive(Debug, thiserror::Error)]

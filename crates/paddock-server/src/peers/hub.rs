@@ -1,6 +1,5 @@
 //! The links' thread: what is dialled, what is up, and what is told of it.
 
-use paddock_proto::MemberNumber;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::net::{SocketAddr, TcpListener};
@@ -8,6 +7,8 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use paddock_proto::MemberNumber;
+use paddock_tls::Tls;
 use tokio::runtime::Builder;
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::task::{AbortHandle, LocalSet, spawn_local};
@@ -22,7 +23,6 @@ use super::settings::{PeerAddress, Timing};
 use super::shared::{LinkEvent, Order, PeersShared};
 use crate::binding;
 use crate::threads::runtime_with_helpers;
-use paddock_tls::Tls;
 
 const SCRATCH_BYTES: usize = 256 << 10;
 

@@ -3,10 +3,10 @@
 //! The side with the higher number calls, so that the two do not call each other at the same time. If it does not reach the other one, it takes
 //! the other one's call: one direction that works is enough. Then it sends no greeting of its own meanwhile.
 
-use paddock_proto::MemberNumber;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use paddock_proto::MemberNumber;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 

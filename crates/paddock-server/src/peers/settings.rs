@@ -1,13 +1,13 @@
 //! Settings of the links: this member, the others, and how long each may be silent.
 
-use paddock_proto::MemberNumber;
 use std::time::Duration;
 
+use paddock_proto::MemberNumber;
 use paddock_replica::LogEntry;
+use paddock_tls::Tls;
 
 use crate::binding::ListenAt;
 use crate::look_up::LookUp;
-use paddock_tls::Tls;
 
 /// The largest message between members, in bytes: an entry as large as a record of the log may be, and what Raft says with it. What
 /// stands in a log, of whatever origin, can be sent. Members make no entry nearly as large (`config.rs`).

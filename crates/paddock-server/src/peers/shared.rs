@@ -1,19 +1,19 @@
 //! Data that the links' thread shares with those who send.
 
-use paddock_proto::MemberNumber;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
+use paddock_proto::MemberNumber;
+use paddock_tls::Tls;
 use parking_lot::RwLock;
 
 use super::inflow::Received;
 use super::peer::Peer;
 use super::settings::{PeerAddress, Timing};
 use crate::binding::BindError;
-use paddock_tls::Tls;
 
 /// Events of the links. For one peer `Up` and `Down` alternate, and its messages come between them.
 #[derive(Debug)]

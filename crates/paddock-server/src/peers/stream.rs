@@ -6,6 +6,7 @@
 use std::io::{self, IoSlice};
 use std::net::{Shutdown, SocketAddr};
 
+use paddock_tls::HANDSHAKE;
 use parking_lot::Mutex;
 use rustls::Connection;
 use rustls::pki_types::CertificateDer;
@@ -14,7 +15,6 @@ use tokio::net::TcpStream;
 
 use super::tls_stream::TlsSession;
 use crate::socket;
-use paddock_tls::HANDSHAKE;
 
 #[derive(Debug)]
 pub(super) struct Stream {

@@ -3,9 +3,9 @@
 //! A leader hears what its followers acknowledge; every member has links to all others. This board has what the links tell, so that the
 //! page of any member shows one that is dead.
 
-use paddock_proto::MemberNumber;
 use std::collections::BTreeMap;
 
+use paddock_proto::MemberNumber;
 use parking_lot::Mutex;
 
 /// Another member since it began to answer, or has ceased to.

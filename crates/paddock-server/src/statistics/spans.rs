@@ -9,11 +9,11 @@ mod exporter;
 mod otlp;
 mod span;
 
-use paddock_proto::MemberNumber;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
+use paddock_proto::MemberNumber;
 
 use crate::config::Tracing;
 use crate::threads::spawn;

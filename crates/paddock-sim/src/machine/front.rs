@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::SocketAddr;
 use std::rc::Rc;
 
+use paddock_chance::Chance;
 use paddock_front::{Front, Host, Reached, Settings, WordAnswer};
 use paddock_proto::jute::Reader;
 use paddock_proto::{ConnectResponse, Extensions, ReplyHeader, SessionId, Xid, Zxid, blocks, frame};
@@ -13,7 +14,6 @@ use paddock_state::{ClientInput, ConnId, Now, Outbox, Outboxes, State};
 
 use super::shell::Locked;
 use crate::wire::{Frame, WirePacket};
-use paddock_chance::Chance;
 
 /// The process as the front of one worker finds it.
 #[derive(Debug)]

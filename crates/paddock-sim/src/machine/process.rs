@@ -3,6 +3,7 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
+use paddock_chance::Chance;
 use paddock_front::Settings;
 use paddock_member::{Config, Member, MemberError, Work};
 use paddock_proto::SessionId;
@@ -14,7 +15,6 @@ use super::beside::{Beside, Others};
 use super::disk::SimDisk;
 use super::front::Workers;
 use super::shell::{Locked, RoundOutput, SimShell, SnapshotDesk};
-use paddock_chance::Chance;
 
 /// A member that works through this many rounds in one go does it for ever.
 const ROUNDS_MAX: usize = 100_000;

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use paddock_chance::Chance;
 use paddock_front::{ClientBuffers, DigestAlgorithm, Limits};
 use paddock_member::Config;
 use paddock_proto::{MemberRole, SessionSecret};
@@ -11,7 +12,6 @@ use paddock_tree::Tree;
 use crate::machine::DATA_DIR;
 use crate::names;
 use crate::numbering::Numbering;
-use paddock_chance::Chance;
 
 /// Settings that all members share. Small numbers: so a minute of simulated life has what takes days elsewhere.
 #[derive(Clone, Debug)]

@@ -2,10 +2,10 @@
 //! the world hands on what a dead process has not said.
 
 use crate::numbering::machine_of;
-use paddock_proto::MemberNumber;
 use std::cell::{Ref, RefCell, RefMut};
 
 use paddock_member::{Clock, Shell, SnapshotOrder, SnapshotWalk, StateLock, Taken};
+use paddock_proto::MemberNumber;
 use paddock_replica::{HeldState, Input, LogEntry, Replicated};
 use paddock_state::{Now, Outboxes};
 use paddock_storage::SnapshotError;

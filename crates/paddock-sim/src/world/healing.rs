@@ -4,6 +4,7 @@
 use crate::numbering::machine_of;
 use std::collections::BTreeSet;
 
+use paddock_chance::Chance;
 use paddock_replica::Role;
 
 use super::{World, WorldEvent};
@@ -12,7 +13,6 @@ use crate::client::{ClientLoad, SimClient};
 use crate::faults::End;
 use crate::machine::Machine;
 use crate::time::{SimDuration, Time};
-use paddock_chance::Chance;
 
 const CHECKER: &str = "healing";
 /// Interval at which the world looks if all is well, and the time for which it does so.

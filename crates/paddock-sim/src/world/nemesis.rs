@@ -1,5 +1,6 @@
 //! Faults, carried out.
 
+use paddock_chance::Chance;
 use paddock_replica::Role;
 
 use super::{World, WorldEvent};
@@ -14,7 +15,6 @@ use crate::network::{Disturbance, Trouble};
 use crate::plan::RunPlan;
 use crate::time::{SimDuration, Time};
 use crate::trace::Telling;
-use paddock_chance::Chance;
 
 /// Time that another ensemble has lived whose disks come here.
 const FOREIGN_LIFE: SimDuration = SimDuration::seconds(5);

@@ -4,6 +4,7 @@
 //! the member first, so they hear nothing of the twin: it never has a say. It is gone before that would change, which is when a process
 //! ends that they have heard, or when one begins that has heard no member yet.
 
+use paddock_chance::Chance;
 use paddock_replica::raft_id;
 use paddock_replica::{Input, Role};
 
@@ -13,7 +14,6 @@ use crate::machine::process::{NextWork, SimProcess};
 use crate::machine::shell::RoundOutput;
 use crate::machine::twin::Twin;
 use crate::time::SimDuration;
-use paddock_chance::Chance;
 
 const TICK: SimDuration = SimDuration::millis(paddock_member::Member::TICK_MS);
 const CHECKER: &str = "isolation";

@@ -12,9 +12,10 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard};
 
+use paddock_chance::Chance;
+
 use super::{Access, Disk, DiskFile, unless_exhausted};
 use contents::Contents;
-use paddock_chance::Chance;
 use rustix::io::Errno;
 
 /// An operation that can be told to fail.

@@ -1,9 +1,9 @@
 //! Settings while they are collected.
 
-use paddock_proto::MemberNumber;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
+use paddock_proto::MemberNumber;
 use paddock_server::Config;
 
 use super::etcd::EtcdDraft;

@@ -1,8 +1,8 @@
 //! Rules that an ensemble must keep, whatever file names its members.
 
-use paddock_proto::MemberNumber;
 use std::net::{IpAddr, SocketAddr};
 
+use paddock_proto::MemberNumber;
 use paddock_server::{ClientAddress, Ensemble, EnsembleMember, LateNames, Role};
 
 use super::origins::MEMBERS;

@@ -1,8 +1,8 @@
 //! `group.N` and `weight.N`. A quorum is more than half of the voters, so they may say nothing else.
 
-use paddock_proto::MemberNumber;
 use std::collections::BTreeMap;
 
+use paddock_proto::MemberNumber;
 use paddock_server::Role;
 
 use super::ensemble::Named;

@@ -3,6 +3,10 @@
 use std::fs;
 use std::sync::Arc;
 
+use paddock_tls::testing::{
+    Authority, client_port_settings, expired, for_loopback, named, revocation_list, self_signed, with,
+};
+use paddock_tls::{RawSocket, shake_hands};
 use rcgen::{CertificateParams, ExtendedKeyUsagePurpose, date_time_ymd};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
@@ -12,10 +16,6 @@ use tokio::net::TcpListener;
 
 use super::*;
 use crate::config::{ClientAuth, ClientTls};
-use paddock_tls::testing::{
-    Authority, client_port_settings, expired, for_loopback, named, revocation_list, self_signed, with,
-};
-use paddock_tls::{RawSocket, shake_hands};
 
 /// A member's port and the authority that its clients know.
 struct WelcomeStage {

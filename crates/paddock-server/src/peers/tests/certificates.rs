@@ -1,16 +1,16 @@
 //! Members with TLS, and their certificates.
 
-use paddock_proto::MemberNumber;
 use std::fs;
 use std::time::Instant;
 
+use paddock_proto::MemberNumber;
+use paddock_tls::Tls;
+use paddock_tls::testing::{Authority, for_loopback, settings};
 use rcgen::CertificateParams;
 
 use super::node::{Node, PATIENCE, TIMING, any_port};
 use crate::config::PeerTls;
 use crate::peers::Timing;
-use paddock_tls::Tls;
-use paddock_tls::testing::{Authority, for_loopback, settings};
 
 /// An authority and a place for the stores of members.
 pub(super) struct Certificates {

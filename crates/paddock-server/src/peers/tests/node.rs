@@ -1,19 +1,19 @@
 //! A member's links, with its events in a channel.
 
-use paddock_proto::MemberNumber;
 use std::net::SocketAddr;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use crossbeam_channel::{Receiver, unbounded};
+use paddock_proto::MemberNumber;
+use paddock_tls::Tls;
 
 use super::{LinkState, LinkStatus};
 use crate::binding::ListenAt;
 use crate::look_up::LookUp;
 use crate::peers::inflow::Received;
 use crate::peers::{LinkEvent, LinkOptions, Links, PeerAddress, Timing};
-use paddock_tls::Tls;
 
 /// Time that anything may take before a test fails.
 pub(super) const PATIENCE: Duration = Duration::from_secs(20);

@@ -4,6 +4,8 @@ use std::io::Write;
 use std::net::{SocketAddr, TcpListener};
 use std::time::Duration;
 
+use paddock_tls::testing::named;
+
 use super::certificates::{self, Certificates, reason};
 use super::delivery;
 use super::node::{Node, TIMING, any_port};
@@ -11,7 +13,6 @@ use super::proxy::{Fault, Proxy};
 use super::speaker::{HELLO, connect, read_answer};
 use crate::peers::Timing;
 use crate::peers::greeting::{Answer, Hello, Verdict};
-use paddock_tls::testing::named;
 
 /// An address at which no process listens.
 fn nobody() -> SocketAddr {

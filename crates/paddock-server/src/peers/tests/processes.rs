@@ -1,7 +1,8 @@
 //! Processes that share a member number, and members of different ensembles.
 
-use paddock_proto::MemberNumber;
 use std::time::{Duration, Instant};
+
+use paddock_proto::MemberNumber;
 
 use super::LinkState;
 use super::node::{CLUSTER, Node, PATIENCE, TIMING, link, pair};

@@ -5,6 +5,8 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::time::Duration;
 
+use paddock_tls::Tls;
+use paddock_tls::testing::for_loopback;
 use rustls::crypto::aws_lc_rs;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
@@ -16,8 +18,6 @@ use super::speaker::{HELLO, connect, read_answer, read_to_end};
 use crate::peers::Timing;
 use crate::peers::accept::STRANGERS_MAX;
 use crate::peers::greeting::{Answer, GREETING_BYTES, Hello, VERSION, Verdict, first_places};
-use paddock_tls::Tls;
-use paddock_tls::testing::for_loopback;
 
 /// A member that expects member 2.
 fn expecting(certificates: &Certificates) -> Node {

@@ -3,12 +3,12 @@
 //! An endpoint that does not answer, or asks for patience, is tried again with the same batch while the queue fills up. A batch
 //! that it refuses for good is dropped.
 
-use paddock_proto::MemberNumber;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, after, select};
+use paddock_proto::MemberNumber;
 use ureq::Agent;
 
 use super::Span;

@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use crate::disk::SECTOR_BYTES;
 use paddock_chance::Chance;
+
+use crate::disk::SECTOR_BYTES;
 
 type Sector = [u8; SECTOR_BYTES as usize];
 

@@ -1,6 +1,6 @@
-use paddock_proto::MemberNumber;
 use std::fs;
 
+use paddock_proto::MemberNumber;
 use paddock_server::{
     ClientAuth, ClientTls, Config, EnsembleMember, MemoryMax, Password, PeerTls, PortProtocol, Role, Secret,
     Store, TlsMode, TlsVersions, WordList,

@@ -1,9 +1,9 @@
 //! `[ensemble]`, with `[ensemble.tls]`, and `[[ensemble.member]]`. A key that is not known here is refused: to pass over half of what is said of
 //! an ensemble is worse than not to start.
 
-use paddock_proto::MemberNumber;
 use std::ops::RangeInclusive;
 
+use paddock_proto::MemberNumber;
 use paddock_server::{ClientAddress, Ensemble, EnsembleMember, Role};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};

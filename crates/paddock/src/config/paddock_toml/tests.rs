@@ -1,6 +1,6 @@
-use paddock_proto::MemberNumber;
 use std::fs;
 
+use paddock_proto::MemberNumber;
 use paddock_server::{
     CipherSuite, ClientAddress, ClientAuth, ClientLimits, ClientTls, Config, Dialect, DigestAlgorithm,
     Ensemble, EnsembleMember, MemoryMax, Password, PeerTls, PortProtocol, Role, SaslUsers, Secret, Store,

@@ -3,7 +3,6 @@
 //! Nothing that was acknowledged may be missing, so the copy has to be current when the source ends. It is, once it has been followed up to
 //! date; it is not any more as soon as a quorum runs that it is not connected to, which may have elected a leader and written.
 
-use paddock_proto::MemberNumber;
 use std::io::{self, Write};
 use std::path::Path;
 use std::sync::Arc;
@@ -11,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use paddock_files::{LoadOptions, WorkingCopy};
 use paddock_member::DirectoryInMaking;
+use paddock_proto::MemberNumber;
 use paddock_storage::Disk;
 
 use super::source::{Running, SourceEnsemble};
