@@ -4,7 +4,7 @@
 //! `krb5.conf`, the keytab and its cache of what was shown before (against replays) itself, as for every other service of the machine.
 //!
 //! `calls` holds all unsafe code, and its types are as RFC 2744 and the library's header say. Beside this crate there is one unsafe
-//! declaration of the workspace, that of the C library's `malloc_trim` in `paddock-server`.
+//! declaration of the workspace, that of the C library's `malloc_trim` in `paddock-os`.
 #![allow(unsafe_code)]
 
 mod calls;

@@ -6,7 +6,6 @@ mod changes;
 mod client_limits;
 mod etcd;
 mod kerberos;
-mod late_names;
 mod tracing;
 
 use std::hash::{BuildHasher, RandomState};
@@ -20,11 +19,11 @@ pub use changes::ConfigChanges;
 pub use client_limits::{ClientLimits, MemoryMax};
 pub use etcd::{EtcdEndpoint, EtcdSettings, EtcdTls, EtcdUser};
 pub use kerberos::KerberosSettings;
-pub use late_names::LateNames;
 use paddock_front::{
     AuditLog, ClientBuffers, ConnectThrottle, Kerberos, Limits, MemoryLimit, OutstandingLimit, Settings,
 };
 pub use paddock_front::{ConnectRate, DigestAlgorithm, PrincipalNames, SaslUsers};
+pub use paddock_os::LateNames;
 pub use paddock_proto::{ClientAddress, Dialect, EnsembleMember, MemberRole as Role};
 use paddock_proto::{MemberNumber, SessionSecret};
 use paddock_replica::{Founding, Membership, WORK_AT_ONCE, raft_id};

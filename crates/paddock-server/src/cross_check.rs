@@ -17,12 +17,12 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 
+use paddock_os::threads::spawn;
 use paddock_state::ConnId;
 use parking_lot::Mutex;
 use tokio::sync::mpsc::{Sender, channel};
 
 use crate::statistics::cross_check_metrics::CrossCheckStats;
-use crate::threads::spawn;
 
 /// Pieces and bytes that may wait for the thread.
 const PIECES_MAX: usize = 16 << 10;

@@ -4,11 +4,10 @@ use std::io;
 use std::path::PathBuf;
 
 use paddock_member::{MemberError, RecoveryError};
+use paddock_os::binding::BindError;
 use paddock_proto::MemberNumber;
 use paddock_storage::LogError;
 use paddock_tls::TlsError;
-
-use crate::binding::BindError;
 
 /// The reason for which a member did not start, or stopped.
 #[derive(Debug, thiserror::Error)]

@@ -16,13 +16,13 @@ use std::thread::JoinHandle;
 
 use crossbeam_channel::Receiver;
 use paddock_etcd::Input;
+use paddock_os::threads::{runtime_with_helpers, spawn};
 use tokio::task::{LocalSet, spawn_local};
 
 use crate::config::EtcdSettings;
 use crate::error::ServerError;
 use crate::host::{EngineHost, Inbox, run};
 use crate::shared::Shared;
-use crate::threads::{runtime_with_helpers, spawn};
 use hosted::HostedEtcd;
 use tls::etcd_client;
 

@@ -10,12 +10,10 @@
 //! ```
 
 mod admin;
-mod binding;
 mod clients;
 mod clock;
 mod config;
 mod cross_check;
-mod descriptors;
 mod engine;
 mod engine_report;
 mod engines;
@@ -27,11 +25,8 @@ mod host;
 mod http;
 mod kerberos;
 mod lifecycle;
-mod limiter;
 mod live;
-mod look_up;
 mod mailboxes;
-mod memory;
 mod memory_watch;
 mod mirror;
 mod operator;
@@ -40,12 +35,9 @@ mod permissions;
 mod reports;
 mod server;
 mod shared;
-mod socket;
 mod statistics;
-mod threads;
 mod timed_disk;
 
-pub use binding::BindError;
 pub use config::{
     AdminSettings, AdminTls, AuditTarget, CallerIdentity, CipherSuite, ClientAddress, ClientAuth,
     ClientLimits, ClientTls, Config, ConfigChanges, ConnectRate, Dialect, DigestAlgorithm, EndpointError,
@@ -53,12 +45,13 @@ pub use config::{
     MemoryMax, OneSidedStores, Password, PeerTls, PortProtocol, PrincipalNames, Role, SaslUsers, Secret,
     Store, TlsMode, TlsVersions, TracesEndpoint, Tracing, WordList,
 };
-pub use descriptors::raise_descriptor_limit;
 pub use error::ServerError;
 pub use etcd::EtcdClient;
 pub use mirror::{Mirror, SourceLink};
 pub use paddock_forward::{Held, MirrorMode, SourceRequest};
 pub use paddock_member::{IdentityError, IncomingError, MemberError, RecoveryError};
+pub use paddock_os::binding::BindError;
+pub use paddock_os::descriptors::raise_descriptor_limit;
 pub use paddock_tls::{QuorumTls, StoreError, TlsError, TlsSocket, TlsWriter, warn_of_readable_file};
 pub use server::Server;
 pub use statistics::log_lines::count_lost_log_lines;

@@ -6,11 +6,11 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use crossbeam_channel::{RecvTimeoutError, Sender, bounded};
+use paddock_os::memory;
+use paddock_os::process;
+use paddock_os::threads::spawn;
 
-use crate::memory;
 use crate::shared::Shared;
-use crate::statistics::process;
-use crate::threads::spawn;
 
 /// Interval at which memory is compared with its limit.
 const INTERVAL: Duration = Duration::from_millis(100);

@@ -7,6 +7,7 @@ use std::time::Duration;
 use crossbeam_channel::{Sender, bounded};
 use paddock_forward::{Effects, Held, Input, MirrorEngine, MirrorMode, Retired, SourceRequest};
 use paddock_member::Clock as _;
+use paddock_os::threads::spawn;
 use paddock_proto::SessionId;
 use paddock_replica::{Role, Standing};
 use paddock_state::{ClientInput, Now, Outboxes, State};
@@ -18,7 +19,6 @@ use crate::engine_report::EngineReport;
 use crate::error::ServerError;
 use crate::host::{Engine, EngineHost, Inbox, run};
 use crate::shared::Shared;
-use crate::threads::spawn;
 
 /// Ids of sessions of a mirror begin with this byte, as those of a member 126 would: images and guides number members from 1 on.
 const SESSIONS: i64 = 0x7e << 56;

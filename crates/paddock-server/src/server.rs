@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 
 use paddock_front::AuditResult;
 use paddock_member::Member;
+use paddock_os::threads::spawn;
 use paddock_proto::MemberNumber;
 use paddock_replica::{Membership, Replicated, Role, member_number};
 use paddock_storage::Disk;
@@ -29,7 +30,6 @@ use crate::etcd::{self, EtcdEngine};
 use crate::http::HttpServer;
 use crate::memory_watch::MemoryWatch;
 use crate::shared::Shared;
-use crate::threads::spawn;
 use crate::timed_disk::TimedDisk;
 use crate::{Config, ConfigChanges, Mirror, MirrorMode, mirror, permissions};
 use opening::{Opening, Running};

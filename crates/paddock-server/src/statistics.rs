@@ -9,7 +9,6 @@ pub(crate) mod history;
 pub(crate) mod hot;
 pub(crate) mod log_lines;
 pub(crate) mod metric;
-pub(crate) mod process;
 pub(crate) mod request_times;
 pub(crate) mod server_metrics;
 pub(crate) mod snapshot_board;

@@ -4,9 +4,10 @@ use crate::layout::Layout;
 use crate::process::Error;
 
 /// Crates of the product with their floors. `docs/architecture.md` tells the same to readers.
-const FLOORS: [(&str, u32); 19] = [
+const FLOORS: [(&str, u32); 20] = [
     ("paddock-chance", 0),
     ("paddock-gssapi", 0),
+    ("paddock-os", 0),
     ("paddock-proto", 0),
     ("paddock-sasl", 0),
     ("paddock-yaml", 0),

@@ -4,11 +4,11 @@ use std::borrow::Cow;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use paddock_os::binding::LatePort;
 use paddock_tls::{ClientPort, TlsError};
 
 use super::health;
 use crate::Config;
-use crate::binding::LatePort;
 use crate::config::{AdminSettings, PortProtocol};
 use crate::error::ServerError;
 use crate::http::{HttpPort, HttpTls, Surface};

@@ -6,19 +6,19 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use paddock_front::LimitHit;
+use paddock_os::Limiter;
+use paddock_os::binding::LatePort;
+use paddock_os::descriptors::{Caller, is_in_reserve};
+use paddock_os::threads::{runtime_with_helpers, spawn};
 use paddock_proto::SessionId;
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 
 use super::tasks;
-use crate::binding::LatePort;
 use crate::config::PortProtocol;
-use crate::descriptors::{Caller, is_in_reserve};
 use crate::engines::EngineHandle;
-use crate::limiter::Limiter;
 use crate::operator::Operator;
 use crate::reports::word_thread::WordThread;
 use crate::shared::Shared;
-use crate::threads::{runtime_with_helpers, spawn};
 
 /// Pause before the next try when the operating system has no more sockets to give.
 const EXHAUSTED_PAUSE: Duration = Duration::from_millis(50);

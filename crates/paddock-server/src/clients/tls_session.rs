@@ -5,12 +5,11 @@
 
 use std::io::{self, Read, Write};
 
+use paddock_os::socket;
 use paddock_tls::{ClientFailure, RawSocket, TlsFailure, shake_hands};
 use rustls::Connection;
 use rustls::pki_types::CertificateDer;
 use tokio::net::TcpStream;
-
-use crate::socket;
 
 /// Bytes that are sealed at once, and wait until the socket has taken all of them.
 const SEALED_BYTES: usize = 64 << 10;

@@ -3,8 +3,7 @@
 use std::path::Path;
 
 use paddock_front::ConnectRate;
-
-use crate::memory::available_bytes;
+use paddock_os::memory::available_bytes;
 
 /// Limits of all clients together, and of sessions. 0 is no limit.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

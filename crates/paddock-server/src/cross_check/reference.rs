@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
+use paddock_os::threads::runtime_with_helpers;
 use paddock_proto::frame;
 use paddock_state::ConnId;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -17,7 +18,6 @@ use super::checker::{Checker, Effect};
 use super::pair::FRAME_BYTES_MAX;
 use super::{Piece, Queue};
 use crate::statistics::cross_check_metrics::CrossCheckStats;
-use crate::threads::runtime_with_helpers;
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 const TICK: Duration = Duration::from_millis(20);

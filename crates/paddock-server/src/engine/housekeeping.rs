@@ -4,9 +4,8 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
+use paddock_os::threads::spawn;
 use paddock_storage::{Housekeeper, LogError};
-
-use crate::threads::spawn;
 
 /// Pause of the housekeeper when there was nothing to do.
 const PAUSE: Duration = Duration::from_millis(100);

@@ -5,17 +5,17 @@ use std::hash::{BuildHasher, RandomState};
 use std::net::{Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 
+use paddock_os::LookUp;
+use paddock_os::binding::ListenAt;
 use paddock_proto::{MemberNumber, Reach};
 use paddock_replica::{Cluster, Input, LogEntry, is_of_log};
 use paddock_replica::{member_number, raft_id};
 use paddock_tls::Tls;
 
 use crate::Config;
-use crate::binding::ListenAt;
 use crate::clock::wall_ms;
 use crate::config::{Ensemble, EnsembleMember, TlsMode};
 use crate::error::ServerError;
-use crate::look_up::LookUp;
 use crate::peers::{LinkEvent, LinkOptions, Links, MESSAGE_BYTES_MAX, PeerAddress, Timing};
 use crate::shared::Shared;
 

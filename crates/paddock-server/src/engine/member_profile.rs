@@ -2,12 +2,12 @@
 
 use std::net::{IpAddr, SocketAddr};
 
+use paddock_os::process;
 use paddock_proto::DecodeError;
 use paddock_proto::jute::{Reader, Writer};
 
 use crate::config::PortProtocol;
 use crate::shared::Shared;
-use crate::statistics::process;
 use crate::statistics::version::VERSION;
 
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -5,12 +5,12 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use paddock_member::{SnapshotOrder, StateLock, Taken};
+use paddock_os::threads::try_spawn;
 use paddock_replica::Replicated;
 use paddock_storage::SnapshotError;
 
 use crate::shared::Shared;
 use crate::statistics::snapshot_board::SnapshotTaken;
-use crate::threads::try_spawn;
 
 /// Priority of the thread, as `nice` counts it.
 const LOW_PRIORITY: i32 = 10;

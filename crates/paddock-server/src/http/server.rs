@@ -7,6 +7,10 @@ use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use paddock_os::Limiter;
+use paddock_os::binding::{BindError, LatePort};
+use paddock_os::descriptors::{self, is_in_reserve};
+use paddock_os::threads::{runtime_with_helpers, spawn};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::runtime::Builder;
@@ -17,11 +21,7 @@ use super::connection::{Caller, Site, serve};
 use super::places::{Activity, Places};
 use super::tls::{HttpTls, Opened};
 use super::{Context, Route, Surface};
-use crate::binding::{BindError, LatePort};
-use crate::descriptors::{self, is_in_reserve};
 use crate::error::ServerError;
-use crate::limiter::Limiter;
-use crate::threads::{runtime_with_helpers, spawn};
 
 /// Connections of one port that are served at a time.
 const CONNECTIONS_MAX: usize = 64;

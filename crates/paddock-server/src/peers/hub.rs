@@ -7,6 +7,8 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use paddock_os::binding;
+use paddock_os::threads::runtime_with_helpers;
 use paddock_proto::MemberNumber;
 use paddock_tls::Tls;
 use tokio::runtime::Builder;
@@ -21,8 +23,6 @@ use super::peer::Peer;
 use super::quorum_port::{self, QuorumPort};
 use super::settings::{PeerAddress, Timing};
 use super::shared::{LinkEvent, Order, PeersShared};
-use crate::binding;
-use crate::threads::runtime_with_helpers;
 
 const SCRATCH_BYTES: usize = 256 << 10;
 

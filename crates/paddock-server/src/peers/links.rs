@@ -15,9 +15,9 @@ use super::quorum_port::QuorumPort;
 use super::settings::{LinkOptions, PeerAddress};
 use super::shared::{LinkEvent, Order, PeersShared};
 #[cfg(test)]
-use crate::binding;
-use crate::binding::{BindError, Tries};
-use crate::threads::spawn;
+use paddock_os::binding;
+use paddock_os::binding::{BindError, Tries};
+use paddock_os::threads::spawn;
 
 /// The links of a member. Dropping it ends them too, without waiting for their thread.
 #[derive(Debug)]

@@ -2,12 +2,11 @@
 
 use std::net::TcpListener;
 
+use paddock_os::LookUp;
+use paddock_os::binding::{self, BindError, ListenAt, PAUSE, Tries};
+use paddock_os::socket;
 use tokio::task::spawn_blocking;
 use tokio::time::sleep;
-
-use crate::binding::{self, BindError, ListenAt, PAUSE, Tries};
-use crate::look_up::LookUp;
-use crate::socket;
 
 /// The place of the port, and the tries to listen there.
 #[derive(Debug)]
@@ -19,11 +18,15 @@ pub(super) struct QuorumPort {
 
 impl QuorumPort {
     pub(super) fn listen(&self) -> Result<Vec<TcpListener>, BindError> {
-        binding::listen(&self.at, &*self.look_up.0, |address| {
-            let listener = socket::bind(address)?;
-            listener.set_nonblocking(true)?;
-            Ok(listener)
-        })
+        binding::listen(
+            &self.at,
+            |name| self.look_up.find(name),
+            |address| {
+                let listener = socket::bind(address)?;
+                listener.set_nonblocking(true)?;
+                Ok(listener)
+            },
+        )
     }
 }
 

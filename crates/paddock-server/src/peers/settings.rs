@@ -2,12 +2,11 @@
 
 use std::time::Duration;
 
+use paddock_os::LookUp;
+use paddock_os::binding::ListenAt;
 use paddock_proto::MemberNumber;
 use paddock_replica::LogEntry;
 use paddock_tls::Tls;
-
-use crate::binding::ListenAt;
-use crate::look_up::LookUp;
 
 /// The largest message between members, in bytes: an entry as large as a record of the log may be, and what Raft says with it. What
 /// stands in a log, of whatever origin, can be sent. Members make no entry nearly as large (`config.rs`).

@@ -6,6 +6,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
+use paddock_os::binding::BindError;
 use paddock_proto::MemberNumber;
 use paddock_tls::Tls;
 use parking_lot::RwLock;
@@ -13,7 +14,6 @@ use parking_lot::RwLock;
 use super::inflow::Received;
 use super::peer::Peer;
 use super::settings::{PeerAddress, Timing};
-use crate::binding::BindError;
 
 /// Events of the links. For one peer `Up` and `Down` alternate, and its messages come between them.
 #[derive(Debug)]

@@ -6,6 +6,7 @@
 use std::io::{self, IoSlice};
 use std::net::{Shutdown, SocketAddr};
 
+use paddock_os::socket;
 use paddock_tls::HANDSHAKE;
 use parking_lot::Mutex;
 use rustls::Connection;
@@ -14,7 +15,6 @@ use tokio::io::Interest;
 use tokio::net::TcpStream;
 
 use super::tls_stream::TlsSession;
-use crate::socket;
 
 #[derive(Debug)]
 pub(super) struct Stream {

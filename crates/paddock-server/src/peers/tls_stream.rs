@@ -3,11 +3,10 @@
 use std::io::{self, BufRead, IoSlice, Read, Write};
 use std::ops::Range;
 
+use paddock_tls::{RawSocket, TlsFailure, shake_hands};
 use rustls::pki_types::CertificateDer;
 use rustls::{Connection, ProtocolVersion};
 use tokio::net::TcpStream;
-
-use paddock_tls::{RawSocket, TlsFailure, shake_hands};
 
 /// Bytes that are sealed at once, and wait until the socket has taken all of them.
 const SEALED_BYTES: usize = 256 << 10;
@@ -70,7 +69,7 @@ impl TlsSession {
                 if count > 0 {
                     return Ok(count);
                 }
-                self.unopened = 0..crate::socket::try_read(socket, &mut self.received)?;
+                self.unopened = 0..paddock_os::socket::try_read(socket, &mut self.received)?;
                 if self.unopened.is_empty() {
                     return Ok(0);
                 }

@@ -1,11 +1,11 @@
 //! Metrics under ClickHouse Keeper's names, for dashboards that were made for it: those of which there is the thing here.
 
+use paddock_os::process;
 use paddock_replica::{FollowerStanding, Role};
 
 use super::status::{self, Status};
 use crate::shared::Shared;
 use crate::statistics::metric::{Metric, counter, gauge, rounded};
-use crate::statistics::process;
 
 /// A counter as `pfev` lists it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -4,11 +4,11 @@
 
 use std::thread::JoinHandle;
 
+use paddock_os::threads::spawn;
 use tokio::sync::{mpsc, oneshot};
 
 use super::four_letter_words;
 use crate::operator::Operator;
-use crate::threads::spawn;
 
 /// Words that may wait to be answered.
 const WAITING_MAX: usize = 64;

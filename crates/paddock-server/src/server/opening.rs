@@ -4,13 +4,13 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
+use paddock_os::binding::LatePort;
 use paddock_replica::Replicated;
 use paddock_tls::ClientPort;
 use parking_lot::Mutex;
 
 use super::Server;
 use crate::admin::{self, Admin, HttpAddresses, STARTING_ROUTES, Starting};
-use crate::binding::LatePort;
 use crate::clients::{self, Port};
 use crate::clock::Clock;
 use crate::config::PortProtocol;

@@ -13,10 +13,10 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
+use paddock_os::threads::spawn;
 use paddock_proto::MemberNumber;
 
 use crate::config::Tracing;
-use crate::threads::spawn;
 pub(crate) use context::TraceContext;
 use exporter::{Counts, Exporter, FLUSH_TIMEOUT};
 pub(crate) use span::{Ending, Span};

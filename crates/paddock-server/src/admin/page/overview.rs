@@ -1,6 +1,7 @@
 //! The ensemble and this member at a glance, and the counters of which the page draws its charts.
 
 use paddock_member::Clock as _;
+use paddock_os::process;
 use paddock_proto::{EnsembleMember, MemberNumber, MemberRole};
 use serde_json::{Map, Value, json};
 
@@ -11,7 +12,6 @@ use crate::engine::member_profile::MemberProfile;
 use crate::http::{Request, Response};
 use crate::reports::status::{self, Status, role_name};
 use crate::shared::Shared;
-use crate::statistics::process;
 use crate::statistics::request_times::{BUCKETS, RequestTimes};
 use crate::statistics::version::version_and_date;
 

@@ -6,10 +6,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use crossbeam_channel::{Receiver, unbounded};
+use paddock_os::LookUp;
+use paddock_os::binding::{BindError, ListenAt};
 
 use super::node::{CLUSTER, PATIENCE, TIMING};
-use crate::binding::{BindError, ListenAt};
-use crate::look_up::LookUp;
 use crate::peers::{LinkEvent, LinkOptions, Links};
 
 fn start(look_up: LookUp, bind_tries: u32) -> Result<(Links, Receiver<LinkEvent>), BindError> {
@@ -32,20 +32,20 @@ fn start(look_up: LookUp, bind_tries: u32) -> Result<(Links, Receiver<LinkEvent>
 
 fn fails(counted: &Arc<AtomicU32>) -> LookUp {
     let counted = counted.clone();
-    LookUp(Arc::new(move |_| {
+    LookUp::new(move |_| {
         counted.fetch_add(1, Ordering::Relaxed);
         Err(io::ErrorKind::NotFound.into())
-    }))
+    })
 }
 
 #[test]
 fn a_name_that_can_be_looked_up_later_is_listened_at_then() {
     let is_known = Arc::new(AtomicBool::new(false));
     let known = is_known.clone();
-    let look_up = LookUp(Arc::new(move |_| match known.load(Ordering::Relaxed) {
+    let look_up = LookUp::new(move |_| match known.load(Ordering::Relaxed) {
         true => Ok(vec!["127.0.0.1:0".parse().unwrap(), "[::1]:0".parse().unwrap()]),
         false => Err(io::ErrorKind::NotFound.into()),
-    }));
+    });
     let (_links, events) = start(look_up, 0).unwrap();
     is_known.store(true, Ordering::Relaxed);
     let event = events.recv_timeout(PATIENCE).unwrap();

@@ -6,12 +6,12 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use crossbeam_channel::{Receiver, unbounded};
+use paddock_os::LookUp;
+use paddock_os::binding::ListenAt;
 use paddock_proto::MemberNumber;
 use paddock_tls::Tls;
 
 use super::{LinkState, LinkStatus};
-use crate::binding::ListenAt;
-use crate::look_up::LookUp;
 use crate::peers::inflow::Received;
 use crate::peers::{LinkEvent, LinkOptions, Links, PeerAddress, Timing};
 

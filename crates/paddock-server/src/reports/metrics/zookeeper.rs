@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use paddock_front::LimitHit;
+use paddock_os::process;
 use paddock_replica::FollowerStanding;
 use paddock_state::{FiredWatches, WatchStatistics};
 
@@ -10,7 +11,6 @@ use super::quotas::of_quotas;
 use crate::reports::status::Status;
 use crate::shared::Shared;
 use crate::statistics::metric::{Metric, advanced_summary, basic_summary, counter, gauge, rounded};
-use crate::statistics::process;
 use crate::statistics::server_metrics::{ServerMetrics, StartTimes};
 use crate::statistics::summary::{Summary, SummaryCounter};
 

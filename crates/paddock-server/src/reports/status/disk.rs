@@ -1,7 +1,8 @@
 //! Bytes of a member's files.
 
+use paddock_os::process::directory_bytes;
+
 use crate::shared::Shared;
-use crate::statistics::process::directory_bytes;
 
 /// Bytes of the data directory, without the log.
 pub(crate) fn data_bytes(shared: &Shared) -> u64 {

@@ -11,16 +11,16 @@ use std::time::Duration;
 
 use tokio::task::spawn_blocking;
 
-use crate::config::LateNames;
+use crate::late_names::LateNames;
 use crate::look_up::LookUp;
 use crate::socket;
 
 /// Time between two tries, as in ZooKeeper.
-pub(crate) const PAUSE: Duration = Duration::from_secs(1);
+pub const PAUSE: Duration = Duration::from_secs(1);
 
 /// Addresses of this machine at which the other members connect.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum ListenAt {
+pub enum ListenAt {
     /// All of this machine's, of IPv6 and of IPv4.
     All { port: u16 },
     /// `host:port`; the host is looked up at every try, and each of its addresses counts.
@@ -54,29 +54,25 @@ impl BindError {
 }
 
 /// True if an address may be one of this machine's later.
-pub(crate) fn is_passing(error: &io::Error) -> bool {
+fn is_passing(error: &io::Error) -> bool {
     error.kind() == io::ErrorKind::AddrNotAvailable
 }
 
 /// Tries to listen that are left.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Tries {
+pub struct Tries {
     /// 0: there is no end.
     max: u32,
     failed: u32,
 }
 
 impl Tries {
-    pub(crate) fn new(max: u32) -> Tries {
+    pub fn new(max: u32) -> Tries {
         Tries { max, failed: 0 }
     }
 
     /// Judges the first one. `None` if there is to be another, of which the log is told.
-    pub(crate) fn first<T>(
-        &mut self,
-        tried: Result<T, BindError>,
-        purpose: &str,
-    ) -> Result<Option<T>, BindError> {
+    pub fn first<T>(&mut self, tried: Result<T, BindError>, purpose: &str) -> Result<Option<T>, BindError> {
         match tried {
             Err(error) if self.has_more_after(&error) => {
                 let cause = error.source().map(tracing::field::display);
@@ -88,14 +84,14 @@ impl Tries {
     }
 
     /// Counts one that has failed. True if there is to be another.
-    pub(crate) fn has_more_after(&mut self, error: &BindError) -> bool {
+    pub fn has_more_after(&mut self, error: &BindError) -> bool {
         self.failed = self.failed.saturating_add(1);
         error.is_passing() && (self.max == 0 || self.failed < self.max)
     }
 }
 
 /// Listens at all addresses that are meant. Of those of a name, the ones that this machine does not have are left out, unless it has none.
-pub(crate) fn listen<L>(
+pub fn listen<L>(
     at: &ListenAt,
     look_up: impl Fn(&str) -> io::Result<Vec<SocketAddr>>,
     bind: impl Fn(SocketAddr) -> io::Result<L>,
@@ -140,7 +136,7 @@ fn listen_at_all<L>(port: u16, bind: impl Fn(SocketAddr) -> io::Result<L>) -> Re
 
 /// A port for clients or for HTTP, which listens or will.
 #[derive(Debug)]
-pub(crate) enum LatePort {
+pub enum LatePort {
     Bound(TcpListener),
     /// Its address is not there yet.
     Waiting {
@@ -151,7 +147,7 @@ pub(crate) enum LatePort {
 
 /// The place of a port.
 #[derive(Debug)]
-pub(crate) enum PortAt {
+pub enum PortAt {
     Address(SocketAddr),
     /// `host:port`, looked up at every try. Its first address counts, one of IPv4 before others, as in Java.
     Name(String, LookUp),
@@ -163,7 +159,7 @@ impl PortAt {
             PortAt::Address(address) => *address,
             PortAt::Name(name, look_up) => {
                 let failed = |source| BindError::LookUp { name: name.clone(), source };
-                let found = look_up.0(name).map_err(failed)?;
+                let found = look_up.find(name).map_err(failed)?;
                 let preferred = found.iter().find(|address| address.is_ipv4()).or(found.first());
                 *preferred.ok_or_else(|| failed(io::ErrorKind::NotFound.into()))?
             }
@@ -174,7 +170,7 @@ impl PortAt {
 
 impl LatePort {
     /// Listens, now or later. Returns the address, with the real number if any free port was asked for.
-    pub(crate) fn open(
+    pub fn open(
         address: SocketAddr,
         names: &LateNames,
         tries_max: u32,
@@ -198,12 +194,12 @@ impl LatePort {
     }
 
     /// True if nothing listens yet.
-    pub(crate) fn is_waiting(&self) -> bool {
+    pub fn is_waiting(&self) -> bool {
         matches!(self, LatePort::Waiting { .. })
     }
 
     /// The socket, once there is one. To be called on a thread that polls sockets.
-    pub(crate) async fn listener(self) -> Result<tokio::net::TcpListener, BindError> {
+    pub async fn listener(self) -> Result<tokio::net::TcpListener, BindError> {
         let listener = match self {
             LatePort::Bound(listener) => listener,
             LatePort::Waiting { mut at, mut tries } => loop {
@@ -229,7 +225,7 @@ impl LatePort {
 }
 
 /// Addresses that the listeners have.
-pub(crate) fn addresses(listeners: &[TcpListener]) -> Vec<SocketAddr> {
+pub fn addresses(listeners: &[TcpListener]) -> Vec<SocketAddr> {
     listeners.iter().filter_map(|listener| listener.local_addr().ok()).collect()
 }
 
@@ -301,12 +297,10 @@ mod tests {
     /// A port at a name that is not known the first `unknown` times.
     fn late(unknown: usize, tries: u32) -> Result<(LatePort, SocketAddr), BindError> {
         let asked = std::sync::atomic::AtomicUsize::new(0);
-        let look_up = LookUp(std::sync::Arc::new(move |_| {
-            match asked.fetch_add(1, std::sync::atomic::Ordering::Relaxed) {
-                count if count < unknown => Err(io::ErrorKind::NotFound.into()),
-                _ => Ok(vec![address("[::1]:0"), address("127.0.0.1:0")]),
-            }
-        }));
+        let look_up = LookUp::new(move |_| match asked.fetch_add(1, std::sync::atomic::Ordering::Relaxed) {
+            count if count < unknown => Err(io::ErrorKind::NotFound.into()),
+            _ => Ok(vec![address("[::1]:0"), address("127.0.0.1:0")]),
+        });
         LatePort::open_at(PortAt::Name("zoo:0".to_owned(), look_up), address("[100::1]:0"), tries)
     }
 

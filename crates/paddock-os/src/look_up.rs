@@ -5,15 +5,25 @@ use std::sync::Arc;
 use std::{fmt, io};
 
 /// The way to find the addresses of `host:port`.
-pub(crate) struct LookUp(pub(crate) Arc<LookUpFn>);
+pub struct LookUp(Arc<LookUpFn>);
 
 /// Finds the addresses of `host:port`.
 type LookUpFn = dyn Fn(&str) -> io::Result<Vec<SocketAddr>> + Send + Sync;
 
 impl LookUp {
+    /// Looks names up by a function.
+    pub fn new(look_up: impl Fn(&str) -> io::Result<Vec<SocketAddr>> + Send + Sync + 'static) -> LookUp {
+        LookUp(Arc::new(look_up))
+    }
+
     /// Looks names up as the operating system does.
-    pub(crate) fn of_system() -> LookUp {
-        LookUp(Arc::new(|name| Ok(name.to_socket_addrs()?.collect())))
+    pub fn of_system() -> LookUp {
+        LookUp::new(|name| Ok(name.to_socket_addrs()?.collect()))
+    }
+
+    /// The addresses of `host:port`.
+    pub fn find(&self, name: &str) -> io::Result<Vec<SocketAddr>> {
+        (self.0)(name)
     }
 }
 

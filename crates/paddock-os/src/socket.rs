@@ -11,7 +11,7 @@ use tokio::net::TcpStream;
 const BACKLOG: i32 = 1024;
 
 /// Listens at an address; `[::]` is every address of IPv4, too.
-pub(crate) fn bind(address: SocketAddr) -> io::Result<TcpListener> {
+pub fn bind(address: SocketAddr) -> io::Result<TcpListener> {
     let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
     if address.is_ipv6() {
         socket.set_only_v6(false)?;
@@ -25,7 +25,8 @@ pub(crate) fn bind(address: SocketAddr) -> io::Result<TcpListener> {
 
 /// Reads what has come to a socket that said it is readable. If that did not fill the buffer it was all, and the socket is
 /// readable again when more comes: the system tells, for events come at every change.
-pub(crate) fn try_read(socket: &TcpStream, buffer: &mut [u8]) -> io::Result<usize> {
+#[inline]
+pub fn try_read(socket: &TcpStream, buffer: &mut [u8]) -> io::Result<usize> {
     let mut all = None;
     let read = socket.try_io(Interest::READABLE, || {
         let count = (&*SockRef::from(socket)).read(buffer)?;

@@ -11,7 +11,7 @@ const RESERVE_MAX: u64 = 128;
 
 /// Origin of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Caller {
+pub enum Caller {
     Client,
     /// Requests over HTTP for the member's health: half of the reserve is there for it.
     Http,
@@ -40,7 +40,7 @@ fn shown(limit: Option<u64>) -> String {
 }
 
 /// True if a connection that was just accepted has a descriptor that the member keeps for itself.
-pub(crate) fn is_in_reserve(socket: &impl AsRawFd, caller: Caller) -> bool {
+pub fn is_in_reserve(socket: &impl AsRawFd, caller: Caller) -> bool {
     let number = u64::try_from(socket.as_raw_fd()).expect("an open descriptor is not negative");
     is_reserved(number, getrlimit(Resource::Nofile).current, caller)
 }

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 /// The bytes in the files of a directory, those of `except` left out.
-pub(crate) fn directory_bytes(dir: &Path, except: Option<&Path>) -> u64 {
+pub fn directory_bytes(dir: &Path, except: Option<&Path>) -> u64 {
     let Ok(entries) = std::fs::read_dir(dir) else { return 0 };
     entries
         .flatten()
@@ -18,13 +18,13 @@ pub(crate) fn directory_bytes(dir: &Path, except: Option<&Path>) -> u64 {
 }
 
 /// Bytes that are free on the disk of a directory, and its size; 0 where the system does not tell.
-pub(crate) fn disk_bytes(dir: &Path) -> (u64, u64) {
+pub fn disk_bytes(dir: &Path) -> (u64, u64) {
     let bytes = |disk: rustix::fs::StatVfs| (disk.f_bavail * disk.f_frsize, disk.f_blocks * disk.f_frsize);
     rustix::fs::statvfs(dir).map_or((0, 0), bytes)
 }
 
 /// Open files of this process, and how many it may open.
-pub(crate) fn file_descriptors() -> (u64, u64) {
+pub fn file_descriptors() -> (u64, u64) {
     let open = std::fs::read_dir("/proc/self/fd").map_or(0, |fds| fds.count() as u64);
     let limits = std::fs::read_to_string("/proc/self/limits").unwrap_or_default();
     let max = limits
@@ -35,13 +35,13 @@ pub(crate) fn file_descriptors() -> (u64, u64) {
 }
 
 /// Time that the processors have spent on this process, in seconds.
-pub(crate) fn cpu_seconds() -> f64 {
+pub fn cpu_seconds() -> f64 {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
     time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
 }
 
 /// Resident memory of this process in bytes; 0 where the system does not tell.
-pub(crate) fn resident_bytes() -> u64 {
+pub fn resident_bytes() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let kib =
         status.lines().find_map(|line| line.strip_prefix("VmRSS:")?.split_whitespace().next()?.parse().ok());

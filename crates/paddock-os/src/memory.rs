@@ -5,7 +5,7 @@ use std::path::Path;
 
 /// Memory that this process may use: that of its control group, of a group around it, or of the machine, whichever is the least. `root` is
 /// where the system's directories are.
-pub(crate) fn available_bytes(root: &Path) -> Option<u64> {
+pub fn available_bytes(root: &Path) -> Option<u64> {
     let read = |path: &str| fs::read_to_string(root.join(path)).unwrap_or_default();
     let machine = read("proc/meminfo")
         .lines()
@@ -40,7 +40,7 @@ pub(crate) fn available_bytes(root: &Path) -> Option<u64> {
     unsafe_code,
     reason = "it is a call of the C library, which takes a number and may be made at any time on any thread"
 )]
-pub(crate) fn give_back() {
+pub fn give_back() {
     unsafe extern "C" {
         safe fn malloc_trim(pad: usize) -> std::ffi::c_int;
     }
@@ -49,7 +49,7 @@ pub(crate) fn give_back() {
 
 /// Other allocators give memory back by themselves.
 #[cfg(not(all(target_os = "linux", target_env = "gnu")))]
-pub(crate) fn give_back() {}
+pub fn give_back() {}
 
 #[cfg(test)]
 mod tests {
@@ -98,7 +98,7 @@ mod tests {
     #[test]
     fn memory_that_is_free_behind_what_is_not_goes_back() {
         const PIECES: usize = 64 << 10;
-        let resident_bytes = crate::statistics::process::resident_bytes;
+        let resident_bytes = crate::process::resident_bytes;
         let mut pieces: Vec<_> = (0..PIECES).map(|_| vec![1u8; 1000].into_boxed_slice()).collect();
         let last = pieces.pop();
         drop(pieces);

@@ -6,14 +6,14 @@ const INTERVAL: Duration = Duration::from_secs(1);
 
 /// Lets one of a kind through in each second, and counts the others.
 #[derive(Debug, Default)]
-pub(crate) struct Limiter {
+pub struct Limiter {
     passed_at: Option<Instant>,
     held_back: u64,
 }
 
 impl Limiter {
     /// Number of events held back since the last that passed, if this one passes.
-    pub(crate) fn pass(&mut self, now: Instant) -> Option<u64> {
+    pub fn pass(&mut self, now: Instant) -> Option<u64> {
         if self.passed_at.is_some_and(|at| now.duration_since(at) < INTERVAL) {
             self.held_back += 1;
             return None;

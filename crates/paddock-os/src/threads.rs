@@ -15,7 +15,7 @@ const HELPER_KEPT: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
 
 /// Starts a thread without which the member cannot be, under a name that shows in `top` and in a debugger. Waits until the
 /// operating system has one to give.
-pub(crate) fn spawn<T: Send + 'static>(
+pub fn spawn<T: Send + 'static>(
     name: impl Into<String>,
     body: impl FnOnce() -> T + Send + 'static,
 ) -> JoinHandle<T> {
@@ -42,7 +42,7 @@ pub(crate) fn spawn<T: Send + 'static>(
 }
 
 /// Starts a thread for something that can be put off, or fail alone.
-pub(crate) fn try_spawn<T: Send + 'static>(
+pub fn try_spawn<T: Send + 'static>(
     name: &str,
     body: impl FnOnce() -> T + Send + 'static,
 ) -> io::Result<JoinHandle<T>> {
@@ -51,7 +51,7 @@ pub(crate) fn try_spawn<T: Send + 'static>(
 
 /// A runtime on the thread that calls this, with helpers for what blocks. One of them starts at once and stays: where there is none,
 /// a system without threads to give would be a panic.
-pub(crate) fn runtime_with_helpers(builder: &mut Builder) -> Runtime {
+pub fn runtime_with_helpers(builder: &mut Builder) -> Runtime {
     let runtime = builder
         .enable_all()
         .thread_keep_alive(HELPER_KEPT)
