@@ -30,7 +30,6 @@ mod mailboxes;
 mod memory_watch;
 mod mirror;
 mod operator;
-mod peers;
 mod permissions;
 mod reports;
 mod server;

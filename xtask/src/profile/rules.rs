@@ -110,6 +110,7 @@ const RULES: &[(Pattern, ProfiledStage)] = &[
     (Source("paddock-member/src/"), ProfiledStage::Ordering),
     (Source("paddock-storage/src/log/record.rs"), ProfiledStage::Encoding),
     (Source("paddock-storage/src/"), ProfiledStage::Syncing),
+    (Source("paddock-links/src/"), ProfiledStage::HandingOver),
     (Source("paddock-os/src/socket.rs"), ProfiledStage::Sockets),
     (Source("paddock-server/src/statistics/"), ProfiledStage::Counting),
     (Source("paddock-server/src/reports/"), ProfiledStage::Counting),

@@ -32,7 +32,7 @@ pub(super) fn unit(layout: &Layout) -> Result<StageOutcome, Error> {
 }
 
 /// Programs of the stage `unit` that take longest.
-const LONG: [&str; 5] = ["paddock_server", "tree", "cli", "paddock_member", "spans"];
+const LONG: [&str; 6] = ["paddock_server", "tree", "paddock_links", "cli", "paddock_member", "spans"];
 
 /// Programs beside the code that measure what clients notice: they run in the stage `attacks`, where nothing else does.
 const TIMED: [&str; 2] = ["crowding", "strangers"];

@@ -4,7 +4,7 @@ use crate::layout::Layout;
 use crate::process::Error;
 
 /// Crates of the product with their floors. `docs/architecture.md` tells the same to readers.
-const FLOORS: [(&str, u32); 20] = [
+const FLOORS: [(&str, u32); 21] = [
     ("paddock-chance", 0),
     ("paddock-gssapi", 0),
     ("paddock-os", 0),
@@ -15,6 +15,7 @@ const FLOORS: [(&str, u32); 20] = [
     ("paddock-storage", 1),
     ("paddock-tls", 1),
     ("paddock-files", 2),
+    ("paddock-links", 2),
     ("paddock-state", 2),
     ("paddock-forward", 3),
     ("paddock-front", 3),

@@ -5,6 +5,7 @@ use std::hash::{BuildHasher, RandomState};
 use std::net::{Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 
+use paddock_links::{LinkEvent, LinkOptions, Links, MESSAGE_BYTES_MAX, PeerAddress, Timing};
 use paddock_os::LookUp;
 use paddock_os::binding::ListenAt;
 use paddock_proto::{MemberNumber, Reach};
@@ -16,7 +17,6 @@ use crate::Config;
 use crate::clock::wall_ms;
 use crate::config::{Ensemble, EnsembleMember, TlsMode};
 use crate::error::ServerError;
-use crate::peers::{LinkEvent, LinkOptions, Links, MESSAGE_BYTES_MAX, PeerAddress, Timing};
 use crate::shared::Shared;
 
 /// The work for a larger message, in bytes, takes so long that the links' thread is needed for others meanwhile.
@@ -24,7 +24,8 @@ const QUICK_BYTES_MAX: usize = 4 << 10;
 
 // A command is a part of a batch, which is a part of an entry: both add little.
 const _: () = assert!(Config::COMMAND_BYTES_MAX + (1 << 20) <= LogEntry::PAYLOAD_BYTES_MAX);
-const _: () = assert!(Config::COMMAND_BYTES_MAX + (1 << 20) <= MESSAGE_BYTES_MAX);
+// Raft says something with an entry.
+const _: () = assert!(LogEntry::PAYLOAD_BYTES_MAX + (1 << 20) <= MESSAGE_BYTES_MAX);
 
 /// Links to all other members; `None` for a member alone. Inputs of the engine go to `deliver`, each with true if the engine
 /// may work on the links' thread for it.

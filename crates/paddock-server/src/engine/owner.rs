@@ -8,6 +8,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, TryRecvError};
+use paddock_links::Links;
 use paddock_member::{Member, MemberError, Work};
 use paddock_replica::{Cluster, Input};
 use paddock_state::{ClientInput, Serving};
@@ -16,7 +17,6 @@ use super::combining::Rest;
 use super::shell::MemberShell;
 use crate::engine::member_profile::MemberProfile;
 use crate::engine_report::EngineReport;
-use crate::peers::Links;
 use crate::shared::Shared;
 use crate::statistics::request_times::Stage;
 

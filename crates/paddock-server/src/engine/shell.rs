@@ -2,6 +2,7 @@
 
 use std::sync::atomic::Ordering::Relaxed;
 
+use paddock_links::Links;
 use paddock_member::{Clock, Shell, SnapshotOrder, Taken};
 use paddock_proto::MemberNumber;
 use paddock_replica::{HeldState, Replicated};
@@ -11,7 +12,6 @@ use paddock_storage::SnapshotError;
 use super::links::Addresses;
 use super::snapshot_thread::SnapshotThread;
 use crate::host::EngineHost;
-use crate::peers::Links;
 use crate::statistics::server_metrics::StartStep;
 
 #[derive(Debug)]

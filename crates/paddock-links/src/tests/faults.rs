@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::node::{Node, TIMING, link, pair};
 use super::proxy::{Fault, Proxy};
 use super::speaker::{Speaker, read_to_end};
-use crate::peers::{LinkEvent, Timing};
+use crate::{LinkEvent, Timing};
 
 /// Does `fault` to what one member sends: both see the link go and come, and nothing arrives that was not sent, or
 /// twice.

@@ -12,6 +12,7 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use paddock_os::Limiter;
+use paddock_tls::TlsMode;
 use paddock_tls::{Tls, TlsFailure};
 use tokio::net::TcpStream;
 use tokio::task::{AbortHandle, spawn_local};
@@ -25,7 +26,6 @@ use super::hub::Hub;
 use super::link::Greeted;
 use super::peer::host;
 use super::stream::Stream;
-use crate::config::TlsMode;
 
 /// Number of connections that may be without a greeting.
 pub(super) const STRANGERS_MAX: usize = 64;

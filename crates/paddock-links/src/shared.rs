@@ -17,7 +17,7 @@ use super::settings::{PeerAddress, Timing};
 
 /// Events of the links. For one peer `Up` and `Down` alternate, and its messages come between them.
 #[derive(Debug)]
-pub(crate) enum LinkEvent {
+pub enum LinkEvent {
     Message {
         from: MemberNumber,
         bytes: Received,

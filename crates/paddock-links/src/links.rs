@@ -21,7 +21,7 @@ use paddock_os::threads::spawn;
 
 /// The links of a member. Dropping it ends them too, without waiting for their thread.
 #[derive(Debug)]
-pub(crate) struct Links {
+pub struct Links {
     #[cfg(test)]
     addresses: Vec<SocketAddr>,
     shared: Arc<PeersShared>,
@@ -32,7 +32,7 @@ pub(crate) struct Links {
 
 impl Links {
     /// Listens, now or when its address is there, and begins to dial. `events` runs on the links' thread: while it does, no link makes progress.
-    pub(crate) fn start(
+    pub fn start(
         options: LinkOptions,
         events: impl Fn(LinkEvent) + Send + Sync + 'static,
     ) -> Result<Links, BindError> {
@@ -68,25 +68,25 @@ impl Links {
 
     /// Queues a message, of at least one byte. False if there is no link, or no room in its queue, or if the message is
     /// larger than `MESSAGE_BYTES_MAX`: then it is dropped, as the network could have dropped it. Never waits.
-    pub(crate) fn send(&self, to: MemberNumber, message: Vec<u8>) -> bool {
+    pub fn send(&self, to: MemberNumber, message: Vec<u8>) -> bool {
         assert!(!message.is_empty(), "an empty message for member {to}");
         self.shared.peers.read().get(&to).is_some_and(|peer| peer.send(message))
     }
 
     /// From now on these are the other members. Links to those that are gone or have moved are cut, a moment later.
-    pub(crate) fn set_peers(&self, peers: Vec<PeerAddress>) {
+    pub fn set_peers(&self, peers: Vec<PeerAddress>) {
         self.order(Order::Peers(peers));
     }
 
     /// From now on members of other clusters are refused, and links to such are cut.
-    pub(crate) fn set_cluster(&self, cluster: u64) {
+    pub fn set_cluster(&self, cluster: u64) {
         if self.shared.cluster.swap(cluster, Ordering::AcqRel) != cluster {
             self.order(Order::JudgeAgain);
         }
     }
 
     /// Cuts the link to a peer that belongs to another cluster.
-    pub(crate) fn refuse(&self, peer: MemberNumber, cluster: u64) {
+    pub fn refuse(&self, peer: MemberNumber, cluster: u64) {
         self.order(Order::Refuse { peer, cluster });
     }
 
@@ -107,7 +107,7 @@ impl Links {
     }
 
     /// Cuts all links. No event comes after this has returned.
-    pub(crate) fn shutdown(self) {
+    pub fn shutdown(self) {
         drop(self.orders);
         if let Err(panic) = self.thread.join() {
             std::panic::resume_unwind(panic);

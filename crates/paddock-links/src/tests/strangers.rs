@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use super::node::{CLUSTER, Node, PATIENCE, TIMING, any_port, pair};
 use super::speaker::{HELLO, Speaker, connect, read_answer, read_to_end};
-use crate::peers::Timing;
-use crate::peers::accept::STRANGERS_MAX;
-use crate::peers::frame::HEADER_BYTES;
-use crate::peers::greeting::{Answer, GREETING_BYTES, Hello, VERSION, Verdict};
+use crate::Timing;
+use crate::accept::STRANGERS_MAX;
+use crate::frame::HEADER_BYTES;
+use crate::greeting::{Answer, GREETING_BYTES, Hello, VERSION, Verdict};
 
 /// A member that expects member 2.
 fn expecting() -> Node {
@@ -138,7 +138,7 @@ fn a_member_says_why_there_is_no_link() {
 #[test]
 fn a_name_that_does_not_resolve_is_told() {
     let (one, two) = pair(TIMING);
-    two.links.set_peers(vec![crate::peers::PeerAddress { id: 1, address: "no port".to_owned() }]);
+    two.links.set_peers(vec![crate::PeerAddress { id: 1, address: "no port".to_owned() }]);
     two.expect_down(1);
     one.expect_down(2);
     // 1 knocks, whereupon 2 tries; both go on, and so does 2 when it has a good address again.

@@ -11,8 +11,8 @@ use super::delivery;
 use super::node::{Node, TIMING, any_port};
 use super::proxy::{Fault, Proxy};
 use super::speaker::{HELLO, connect, read_answer};
-use crate::peers::Timing;
-use crate::peers::greeting::{Answer, Hello, Verdict};
+use crate::Timing;
+use crate::greeting::{Answer, Hello, Verdict};
 
 /// An address at which no process listens.
 fn nobody() -> SocketAddr {

@@ -5,7 +5,7 @@ use std::net::TcpListener;
 use super::LinkState;
 use super::node::{Node, PATIENCE, TIMING, any_port, link, pair};
 use super::proxy::Proxy;
-use crate::peers::Timing;
+use crate::Timing;
 
 #[test]
 fn three_members_reach_each_other() {

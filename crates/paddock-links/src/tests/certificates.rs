@@ -4,13 +4,13 @@ use std::fs;
 use std::time::Instant;
 
 use paddock_proto::MemberNumber;
+use paddock_tls::PeerTls;
 use paddock_tls::Tls;
 use paddock_tls::testing::{Authority, for_loopback, settings};
 use rcgen::CertificateParams;
 
 use super::node::{Node, PATIENCE, TIMING, any_port};
-use crate::config::PeerTls;
-use crate::peers::Timing;
+use crate::Timing;
 
 /// An authority and a place for the stores of members.
 pub(super) struct Certificates {

@@ -5,59 +5,58 @@ use std::time::Duration;
 use paddock_os::LookUp;
 use paddock_os::binding::ListenAt;
 use paddock_proto::MemberNumber;
-use paddock_replica::LogEntry;
 use paddock_tls::Tls;
 
-/// The largest message between members, in bytes: an entry as large as a record of the log may be, and what Raft says with it. What
-/// stands in a log, of whatever origin, can be sent. Members make no entry nearly as large (`config.rs`).
-pub(crate) const MESSAGE_BYTES_MAX: usize = LogEntry::PAYLOAD_BYTES_MAX + (1 << 20);
+/// The largest message between members, in bytes: a record of a log as large as one may be, and what is said with it. Whatever stands in a
+/// log, of whatever origin, can be sent.
+pub const MESSAGE_BYTES_MAX: usize = (1 << 30) + (1 << 20);
 
 /// Address at which another member listens.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct PeerAddress {
-    pub(crate) id: MemberNumber,
+pub struct PeerAddress {
+    pub id: MemberNumber,
     /// `host:port`; the host is resolved anew at every attempt.
-    pub(crate) address: String,
+    pub address: String,
 }
 
 /// Settings of a member's links.
 #[derive(Debug)]
-pub(crate) struct LinkOptions {
+pub struct LinkOptions {
     /// This member's number.
-    pub(crate) own: MemberNumber,
-    pub(crate) listen: ListenAt,
-    pub(crate) look_up: LookUp,
+    pub own: MemberNumber,
+    pub listen: ListenAt,
+    pub look_up: LookUp,
     /// Tries to listen that are made, a second apart, while the address is not there; 0 is no limit.
-    pub(crate) bind_tries: u32,
+    pub bind_tries: u32,
     /// The cluster's id; 0 while it is not known yet.
-    pub(crate) cluster: u64,
+    pub cluster: u64,
     /// Tells this process from all others, those with the same member number included.
-    pub(crate) process: u64,
+    pub process: u64,
     /// The other members. If this member stands among them, it is left out.
-    pub(crate) peers: Vec<PeerAddress>,
+    pub peers: Vec<PeerAddress>,
     /// Seed for pauses and for the numbers that tell connections apart; another one at every start.
-    pub(crate) seed: u64,
-    pub(crate) timing: Timing,
+    pub seed: u64,
+    pub timing: Timing,
     /// Links without TLS if there is none.
-    pub(crate) tls: Option<Tls>,
+    pub tls: Option<Tls>,
 }
 
 /// Times of the links.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Timing {
+pub struct Timing {
     /// A link that has sent nothing for this time sends a heartbeat.
-    pub(crate) heartbeat: Duration,
+    pub heartbeat: Duration,
     /// A link that has heard nothing for this time is cut.
-    pub(crate) silence: Duration,
+    pub silence: Duration,
     /// A link that is not heard for this time gives way to another process of its member, which may be the same member started again.
-    pub(crate) gives_way: Duration,
+    pub gives_way: Duration,
     /// Time that finding an address, and connecting to one, may each take.
-    pub(crate) connect: Duration,
+    pub connect: Duration,
     /// Time that the other side may take to say who it is.
-    pub(crate) greeting: Duration,
+    pub greeting: Duration,
     /// The pause after a first failed attempt; it doubles until it reaches `pause_max`.
-    pub(crate) pause_min: Duration,
-    pub(crate) pause_max: Duration,
+    pub pause_min: Duration,
+    pub pause_max: Duration,
 }
 
 impl Default for Timing {

@@ -34,6 +34,7 @@ mod stream;
 mod tests;
 mod tls_stream;
 
-pub(crate) use links::Links;
-pub(crate) use settings::{LinkOptions, MESSAGE_BYTES_MAX, PeerAddress, Timing};
-pub(crate) use shared::LinkEvent;
+pub use inflow::Received;
+pub use links::Links;
+pub use settings::{LinkOptions, MESSAGE_BYTES_MAX, PeerAddress, Timing};
+pub use shared::LinkEvent;

@@ -12,8 +12,8 @@ use paddock_proto::MemberNumber;
 use paddock_tls::Tls;
 
 use super::{LinkState, LinkStatus};
-use crate::peers::inflow::Received;
-use crate::peers::{LinkEvent, LinkOptions, Links, PeerAddress, Timing};
+use crate::inflow::Received;
+use crate::{LinkEvent, LinkOptions, Links, PeerAddress, Timing};
 
 /// Time that anything may take before a test fails.
 pub(super) const PATIENCE: Duration = Duration::from_secs(20);

@@ -10,7 +10,7 @@ use paddock_os::LookUp;
 use paddock_os::binding::{BindError, ListenAt};
 
 use super::node::{CLUSTER, PATIENCE, TIMING};
-use crate::peers::{LinkEvent, LinkOptions, Links};
+use crate::{LinkEvent, LinkOptions, Links};
 
 fn start(look_up: LookUp, bind_tries: u32) -> Result<(Links, Receiver<LinkEvent>), BindError> {
     let (sender, events) = unbounded();

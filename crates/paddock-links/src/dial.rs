@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use paddock_proto::MemberNumber;
+use paddock_tls::TlsMode;
 use paddock_tls::{Tls, TlsFailure};
 use tokio::net::lookup_host;
 use tokio::time::timeout;
@@ -17,7 +18,6 @@ use super::hub::Hub;
 use super::link::Greeted;
 use super::peer::{Peer, host};
 use super::stream::Stream;
-use crate::config::TlsMode;
 
 /// Reasons for which an attempt did not make a link.
 #[derive(Debug, thiserror::Error)]

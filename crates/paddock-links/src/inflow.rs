@@ -39,7 +39,7 @@ impl Inflow {
 }
 
 /// The bytes of a message. They count against what its link may receive until they are dropped.
-pub(crate) struct Received {
+pub struct Received {
     bytes: Vec<u8>,
     inflow: Arc<Inflow>,
 }

@@ -7,7 +7,7 @@ use paddock_proto::MemberNumber;
 use super::LinkState;
 use super::node::{CLUSTER, Node, PATIENCE, TIMING, link, pair};
 use super::proxy::{Fault, Proxy};
-use crate::peers::Timing;
+use crate::Timing;
 
 /// Waits until the member has a reason for not being linked to `peer` that says `expected`.
 fn wait_for_reason(node: &Node, peer: MemberNumber, expected: &str) -> String {

@@ -6,8 +6,8 @@ use std::net::{SocketAddr, TcpStream};
 use socket2::{Domain, Protocol, Socket, Type};
 
 use super::node::{CLUSTER, PATIENCE};
-use crate::peers::frame::{Decoder, FramePosition};
-use crate::peers::greeting::{Answer, GREETING_BYTES, Hello, first_places};
+use crate::frame::{Decoder, FramePosition};
+use crate::greeting::{Answer, GREETING_BYTES, Hello, first_places};
 
 pub(super) const HELLO: Hello = Hello { from: 2, to: 1, cluster: CLUSTER, nonce: 5, process: 6 };
 

@@ -1,11 +1,12 @@
 //! Links with TLS: the same messages, and which members do not get one.
 
+use paddock_tls::testing::{expired, for_loopback, named};
+use paddock_tls::{PeerTls, TlsMode, TlsVersions};
+
 use super::certificates::{Certificates, reason, start};
 use super::delivery::{self, MIB, message};
 use super::node::{Node, link};
 use super::proxy::{Fault, Proxy};
-use crate::config::{PeerTls, TlsMode, TlsVersions};
-use paddock_tls::testing::{expired, for_loopback, named};
 
 fn pair() -> (Node, Node) {
     pair_of(|_| {})

@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 use super::node::{Node, TIMING, link, pair};
 use super::proxy::{Fault, Proxy};
 use super::speaker::Speaker;
-use crate::peers::MESSAGE_BYTES_MAX;
-use crate::peers::outbox::QUEUE_BYTES_MAX;
+use crate::MESSAGE_BYTES_MAX;
+use crate::outbox::QUEUE_BYTES_MAX;
 
 pub(super) const MIB: usize = 1 << 20;
 

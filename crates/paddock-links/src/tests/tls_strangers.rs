@@ -15,9 +15,9 @@ use rustls::{ClientConfig, ClientConnection, Connection, RootCertStore, StreamOw
 use super::certificates::{Certificates, reason, start_with};
 use super::node::{CLUSTER, Node, PATIENCE, TIMING, any_port, link};
 use super::speaker::{HELLO, connect, read_answer, read_to_end};
-use crate::peers::Timing;
-use crate::peers::accept::STRANGERS_MAX;
-use crate::peers::greeting::{Answer, GREETING_BYTES, Hello, VERSION, Verdict, first_places};
+use crate::Timing;
+use crate::accept::STRANGERS_MAX;
+use crate::greeting::{Answer, GREETING_BYTES, Hello, VERSION, Verdict, first_places};
 
 /// A member that expects member 2.
 fn expecting(certificates: &Certificates) -> Node {
