@@ -1,8 +1,26 @@
-//! Options of every command that connects to an etcd: TLS, and a user.
+//! Options of commands that concern an etcd: the engine, TLS, and a user.
 
 use std::path::PathBuf;
 
-use crate::config::EtcdDraft;
+use paddock_config::{EngineName, EtcdDraft};
+
+/// Engines that order writes and keep the data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum EngineArg {
+    /// A log of this member's own, replicated if it has an ensemble
+    Log,
+    /// An etcd cluster
+    Etcd,
+}
+
+impl EngineArg {
+    pub(crate) fn name(self) -> EngineName {
+        match self {
+            EngineArg::Log => EngineName::Log,
+            EngineArg::Etcd => EngineName::Etcd,
+        }
+    }
+}
 
 /// The options, for a command's own to be followed by.
 #[derive(Debug, clap::Args)]

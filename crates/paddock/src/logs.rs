@@ -13,8 +13,9 @@ use std::time::Duration;
 
 use clap::ValueEnum;
 use one_line::OneLine;
+use paddock_config::parse_log_filter;
 use queue::LineQueue;
-use tracing_subscriber::filter::{LevelFilter, Targets};
+use tracing_subscriber::filter::Targets;
 use tracing_subscriber::fmt::MakeWriter;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::reload;
@@ -50,7 +51,7 @@ impl LogFilter {
         if self.is_fixed {
             return;
         }
-        let filter = of_file.map_or_else(|| chosen_filter(None), parse_filter);
+        let filter = of_file.map_or_else(|| chosen_filter(None), parse_log_filter);
         if let Err(why) = filter.map(|filter| self.handle.reload(filter)) {
             tracing::warn!(target: "paddock", why, "the log level stays as it is");
         }
@@ -151,41 +152,12 @@ fn colours_wanted() -> bool {
 
 fn chosen_filter(asked: Option<&str>) -> Result<Targets, String> {
     if let Some(asked) = asked {
-        return parse_filter(asked).map_err(|why| format!("--log: {why}"));
+        return parse_log_filter(asked).map_err(|why| format!("--log: {why}"));
     }
     match std::env::var_os(VARIABLE) {
         Some(value) if !value.is_empty() => {
-            parse_filter(&value.to_string_lossy()).map_err(|why| format!("{VARIABLE}: {why}"))
+            parse_log_filter(&value.to_string_lossy()).map_err(|why| format!("{VARIABLE}: {why}"))
         }
-        _ => parse_filter(DEFAULT),
-    }
-}
-
-/// A filter, or what is wrong with the text.
-pub(crate) fn parse_filter(text: &str) -> Result<Targets, String> {
-    let wrong = || {
-        format!("expected a level (error, warn, info, debug, trace, off) or TARGET=LEVEL,…, found {text:?}")
-    };
-    // A bare word is a level. The library would take `verbose` for a target and log nothing else.
-    let is_level = |part: &str| !part.is_empty() && part.parse::<LevelFilter>().is_ok();
-    if !text.split(',').map(str::trim).all(|part| part.contains('=') || is_level(part)) {
-        return Err(wrong());
-    }
-    text.parse().map_err(|_| wrong())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_filter_is_a_level_or_targets_with_levels() {
-        for good in ["info", "WARN", "off", "info,paddock_server=trace", "paddock_storage=debug"] {
-            assert!(parse_filter(good).is_ok(), "{good}");
-        }
-        for bad in ["", "verbose", "info,loud", "paddock_server=loud"] {
-            let line = parse_filter(bad).expect_err(bad);
-            assert!(line.ends_with(&format!("found {bad:?}")), "{line}");
-        }
+        _ => parse_log_filter(DEFAULT),
     }
 }

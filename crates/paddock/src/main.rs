@@ -5,7 +5,6 @@
 
 mod access;
 mod bench;
-mod config;
 mod diff;
 mod etcd_access;
 mod export;

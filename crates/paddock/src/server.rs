@@ -9,13 +9,16 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use paddock_config::{
+    ConfigError, EtcdDraft, Loaded, Overrides, parse_address, parse_endpoints, parse_host_and_port,
+    shown_with_origins,
+};
 use paddock_proto::MemberNumber;
 use paddock_server::{Config, LateNames, Server, ServerError, raise_descriptor_limit};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::task::{JoinError, spawn_blocking};
 
-use crate::config::{self, ConfigError, EtcdDraft, Loaded, Overrides};
-use crate::etcd_access::EtcdAccessArgs;
+use crate::etcd_access::{EngineArg, EtcdAccessArgs};
 use crate::logs::{self, Format, LogFilter};
 use crate::signals::{self, EndSignals};
 use origin::{Origin, Watch};
@@ -66,7 +69,7 @@ pub(crate) struct Args {
     check: bool,
     /// The part that orders writes and keeps the data [default: log]
     #[arg(long, value_enum, value_name = "ENGINE", conflicts_with = "recover")]
-    engine: Option<config::EngineName>,
+    engine: Option<EngineArg>,
     /// Members of the etcd cluster, with commas between them
     #[arg(long, value_name = "URL,…")]
     etcd_endpoints: Option<String>,
@@ -82,7 +85,7 @@ pub(crate) struct Args {
     #[arg(long)]
     etcd_separate_writes: bool,
     /// A server that the requests of clients also go to; its answers are compared with this one's
-    #[arg(long, value_name = "HOST:PORT", value_parser = config::parse_host_and_port)]
+    #[arg(long, value_name = "HOST:PORT", value_parser = parse_host_and_port)]
     cross_check: Option<String>,
     /// Not offered. It is known so that whoever asks for it is told why
     #[arg(long, hide = true, value_name = "SIDE")]
@@ -91,10 +94,10 @@ pub(crate) struct Args {
     #[arg(long, value_name = "DIR")]
     data_dir: Option<PathBuf>,
     /// Address where clients connect, all addresses without ADDR; port 0 takes any free port [default: 127.0.0.1:2181]
-    #[arg(long, value_name = "[ADDR]:PORT", value_parser = config::parse_address)]
+    #[arg(long, value_name = "[ADDR]:PORT", value_parser = parse_address)]
     listen: Option<SocketAddr>,
     /// Address of the page for administrators and the HTTP interface; port 0 takes any free port [default: off]
-    #[arg(long, value_name = "[ADDR]:PORT", value_parser = config::parse_address)]
+    #[arg(long, value_name = "[ADDR]:PORT", value_parser = parse_address)]
     admin_listen: Option<SocketAddr>,
     /// Go on alone with the data of this member after a quorum was lost for good; asks for --yes
     #[arg(long)]
@@ -284,8 +287,8 @@ whose ids and zxids are others, and may be lost at any time; leave the option ou
 /// Settings of etcd on the command line.
 fn etcd_of(args: &Args) -> Result<EtcdDraft, String> {
     Ok(EtcdDraft {
-        engine: args.engine,
-        endpoints: args.etcd_endpoints.as_deref().map(config::parse_endpoints).transpose()?,
+        engine: args.engine.map(EngineArg::name),
+        endpoints: args.etcd_endpoints.as_deref().map(parse_endpoints).transpose()?,
         prefix: args.etcd_prefix.clone(),
         txn_operations_max: args.etcd_txn_operations_max.map(|count| count as usize),
         separate_writes: args.etcd_separate_writes.then_some(true),
@@ -302,7 +305,7 @@ fn tell(loaded: &Loaded) -> io::Result<()> {
     if let Some(log) = &loaded.log {
         out.write_all(loaded.origins.annotate(&format!("log = {log:?}\n")).as_bytes())?;
     }
-    out.write_all(config::shown_with_origins(&loaded.config, &loaded.origins).as_bytes())
+    out.write_all(shown_with_origins(&loaded.config, &loaded.origins).as_bytes())
 }
 
 /// Serves until the member ends. One that found its state to be wrong goes on with that of the leader.

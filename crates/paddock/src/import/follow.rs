@@ -26,7 +26,6 @@ use paddock_server::{Config, QuorumTls};
 use paddock_storage::{Disk, OsDisk};
 
 use crate::access::{LoginFile, parse_login};
-use crate::config;
 use crate::logs;
 use crate::moving::{MovingFailure, ProgressLine};
 use crate::server;
@@ -182,7 +181,7 @@ fn serve_with(
 }
 
 fn load_tls(file: &Path) -> Result<QuorumTls, MovingFailure> {
-    let settings = config::quorum_tls(file).map_err(server::Failure::from)?;
+    let settings = paddock_config::quorum_tls(file).map_err(server::Failure::from)?;
     Ok(QuorumTls::load(&settings)?)
 }
 

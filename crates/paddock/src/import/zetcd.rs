@@ -8,12 +8,12 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use paddock_config::{EngineName, EtcdDraft, parse_endpoints};
 use paddock_etcd::{CallError, Keys, Limits, ZetcdReport, fill_session, fill_znodes};
 use paddock_server::EtcdSettings;
 use paddock_storage::{Disk, OsDisk};
 use paddock_tree::Tree;
 
-use crate::config::{EngineName, EtcdDraft, parse_endpoints};
 use crate::etcd_access::EtcdAccessArgs;
 use crate::moving::{self, MovingFailure, ProgressLine};
 use failure::ZetcdFailure;

@@ -5,7 +5,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use crate::config::{self, ConfigError, Environment, Loaded, Overrides};
+use paddock_config::{ConfigError, Environment, Loaded, Overrides};
 
 /// Interval at which the file is looked at.
 const LOOK_INTERVAL: Duration = Duration::from_secs(1);
@@ -24,7 +24,7 @@ impl Origin {
     }
 
     pub(super) fn load(&self) -> Result<Loaded, ConfigError> {
-        config::load(self.file.as_deref(), &self.overrides, &self.environment)
+        paddock_config::load(self.file.as_deref(), &self.overrides, &self.environment)
     }
 
     /// Watches the file, if there is one.
@@ -42,7 +42,7 @@ type Stamp = (i64, i64, u64, u64);
 type Stamps = Vec<(PathBuf, Option<Stamp>)>;
 
 fn stamps(file: Option<&PathBuf>) -> Stamps {
-    let files = file.map(|file| config::files_of(file)).unwrap_or_default();
+    let files = file.map(|file| paddock_config::files_of(file)).unwrap_or_default();
     let stamped = |file: PathBuf| {
         let stamp = stamp(&file);
         (file, stamp)

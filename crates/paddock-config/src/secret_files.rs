@@ -9,7 +9,7 @@ use super::draft::Draft;
 
 /// Files with passwords, each with the name of what is in it.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct SecretFiles {
+pub struct SecretFiles {
     files: Vec<(PathBuf, &'static str)>,
     jaas_file: Option<PathBuf>,
     /// True if the main file has passwords that do not show in the settings that come of it.
@@ -41,7 +41,7 @@ impl SecretFiles {
     }
 
     /// Warns of those that others can read.
-    pub(crate) fn warn(&self) {
+    pub fn warn(&self) {
         for (file, what) in &self.files {
             warn_of_readable_file(file, what);
         }

@@ -7,8 +7,8 @@ use std::path::PathBuf;
 use paddock_proto::MEMBER_NUMBER_MAX;
 use paddock_server::{AuditTarget, Dialect, DigestAlgorithm, LateNames, MemoryMax};
 
+use super::log_filter::parse_log_filter;
 use super::zoo_values;
-use crate::logs;
 
 /// The sizes that a segment of the log can have.
 pub(super) const SEGMENT_BYTES: RangeInclusive<i64> = 64 << 10..=1 << 30;
@@ -124,7 +124,7 @@ pub(super) fn audit_log(value: &impl Value) -> Result<AuditTarget, String> {
 /// A filter of the log, as `--log` takes it.
 pub(super) fn log_filter(value: &impl Value) -> Result<String, String> {
     let text = value.text().ok_or_else(|| wrong("a level, such as \"info\"", value))?;
-    logs::parse_filter(text).map(|_| text.to_owned())
+    parse_log_filter(text).map(|_| text.to_owned())
 }
 
 /// A host by its name or address, with a port.

@@ -40,10 +40,10 @@ const MEANINGLESS: &[(&str, &str)] = &[
 
 /// The variables that are not empty. An empty one is as good as none.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Environment(BTreeMap<String, String>);
+pub struct Environment(BTreeMap<String, String>);
 
 impl Environment {
-    pub(crate) fn of_process() -> Environment {
+    pub fn of_process() -> Environment {
         let text = |text: std::ffi::OsString| text.to_string_lossy().into_owned();
         Environment::new(env::vars_os().map(|(name, value)| (text(name), text(value))))
     }
@@ -57,7 +57,7 @@ impl Environment {
     }
 
     /// The file that counts before the variables: `zoo.cfg`, if it is in the directory of `ZOO_CONF_DIR`.
-    pub(crate) fn file(&self) -> Option<PathBuf> {
+    pub fn file(&self) -> Option<PathBuf> {
         let file = Path::new(self.variable(CONF_DIR)?).join("zoo.cfg");
         file.is_file().then_some(file)
     }

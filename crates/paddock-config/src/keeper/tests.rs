@@ -179,8 +179,8 @@ fn three() -> Config {
     }
 }
 
-const ENSEMBLE: &str = include_str!("../../../../../docs/examples/clickhouse/keeper_config.xml");
-const ALONE: &str = include_str!("../../../../../docs/examples/clickhouse/keeper_config.yaml");
+const ENSEMBLE: &str = include_str!("../../../../docs/examples/clickhouse/keeper_config.xml");
+const ALONE: &str = include_str!("../../../../docs/examples/clickhouse/keeper_config.yaml");
 const TWO: &str =
     "keeper_config.xml: two participants serve only while both are up; a third lets one of them fail";
 
@@ -540,7 +540,7 @@ fn the_data_of_clickhouse_keeper_is_not_passed_over() {
 
 #[test]
 fn the_list_of_keys_has_every_key_that_the_code_lists() {
-    let page = include_str!("../../../../../docs/configuration-keys.md");
+    let page = include_str!("../../../../docs/configuration-keys.md");
     let keys = keys::MEANINGLESS.iter().map(|(key, _)| *key).chain(keys::FIXED.iter().map(|fixed| fixed.key));
     for key in keys.map(|key| key.trim_end_matches('*')) {
         let is_row = |of: &&str| page.contains(&format!("\n| `{of}{key}"));

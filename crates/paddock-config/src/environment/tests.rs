@@ -227,7 +227,7 @@ fn zookeepers_data_is_refused_here_too() {
 
 #[test]
 fn the_example_of_an_environment_is_three_members() {
-    let example = include_str!("../../../../../docs/examples/ensemble/ensemble.env");
+    let example = include_str!("../../../../docs/examples/ensemble/ensemble.env");
     let lines = example.lines().filter(|line| !line.starts_with('#')).filter_map(|line| line.split_once('='));
     for number in ["1", "2", "3"] {
         let variables: Vec<_> = lines.clone().chain([("ZOO_MY_ID", number)]).collect();
@@ -245,7 +245,7 @@ fn the_example_of_an_environment_is_three_members() {
 
 #[test]
 fn the_documentation_lists_every_variable() {
-    let page = include_str!("../../../../../docs/configuration.md");
+    let page = include_str!("../../../../docs/configuration.md");
     let keys = super::KEYS.iter().map(|(variable, ..)| *variable);
     let others = [super::MY_ID, super::SERVERS, super::CFG_EXTRA, super::CONF_DIR];
     let meaningless = super::MEANINGLESS.iter().map(|(variable, _)| *variable);

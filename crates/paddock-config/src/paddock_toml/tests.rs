@@ -225,14 +225,14 @@ fn members_on_one_host_need_no_election_ports() {
 
 #[test]
 fn the_example_says_every_key_and_its_default() {
-    let example = include_str!("../../../../../docs/examples/paddock.toml");
+    let example = include_str!("../../../../docs/examples/paddock.toml");
     check(example, defaults());
     // What has no default stands there as a comment.
     check(
         &example.replace("# log_dir", "log_dir"),
         Config { log_dir: Some("/fast-disk/paddock".into()), ..defaults() },
     );
-    let page = include_str!("../../../../../docs/configuration.md");
+    let page = include_str!("../../../../docs/configuration.md");
     for line in example.lines() {
         let Some((key, _)) = line.trim_start_matches(['#', ' ']).split_once(" = ") else { continue };
         // A star marks those that change while the member runs.
@@ -469,7 +469,7 @@ fn what_is_wrong_with_tls_is_named_with_its_line() {
 
 #[test]
 fn the_example_of_an_ensemble_is_three_members() {
-    let example = include_str!("../../../../../docs/examples/ensemble/paddock.toml");
+    let example = include_str!("../../../../docs/examples/ensemble/paddock.toml");
     let loaded = load_text(example).unwrap();
     assert_eq!(loaded.remarks, []);
     let ensemble = loaded.config.ensemble.expect("an ensemble");
@@ -480,7 +480,7 @@ fn the_example_of_an_ensemble_is_three_members() {
         load_text(&example.replace("# [ensemble.tls]", "[ensemble.tls]").replace("#   ", "")).unwrap();
     assert_eq!(with_tls.remarks, []);
     assert!(with_tls.config.ensemble.and_then(|ensemble| ensemble.tls).is_some());
-    let page = include_str!("../../../../../docs/configuration.md");
+    let page = include_str!("../../../../docs/configuration.md");
     for line in example.lines() {
         let Some((key, _)) = line.trim_start_matches(['#', ' ']).split_once(" = ") else { continue };
         // A star marks those that change while the member runs.

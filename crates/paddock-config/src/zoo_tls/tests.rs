@@ -227,7 +227,7 @@ fn the_documentation_lists_every_key() {
         "context.supplier.class",
         "allowReverseDnsLookup",
     ];
-    let page = include_str!("../../../../../docs/configuration.md");
+    let page = include_str!("../../../../docs/configuration.md");
     for key in KEYS {
         let said = ZooTlsDraft::default().set_value(key, &Text("true"));
         assert!(!matches!(said, Ok(Said::Unknown)), "{key}");

@@ -109,7 +109,7 @@ fn shown(config: &Config) -> String {
 }
 
 /// The settings, with the place behind each value that does not have its default.
-pub(crate) fn shown_with_origins(config: &Config, origins: &Origins) -> String {
+pub fn shown_with_origins(config: &Config, origins: &Origins) -> String {
     origins.annotate(&shown(config))
 }
 
@@ -439,8 +439,8 @@ impl Page {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::Remark;
-    use crate::config::case::Case;
+    use crate::Remark;
+    use crate::case::Case;
 
     /// The file that is shown says the same.
     fn check(name: &str, text: &str) {

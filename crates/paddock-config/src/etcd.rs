@@ -1,4 +1,4 @@
-//! The engine, and the etcd cluster of a front end: `[etcd]` and its options of the command line.
+//! The engine, and the etcd cluster of a front end: `[etcd]`, and options of the command line.
 
 use std::path::PathBuf;
 
@@ -7,38 +7,52 @@ use paddock_server::{
 };
 
 /// Engines that order writes and keep the data.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-pub(crate) enum EngineName {
-    /// A log of this member's own, replicated if it has an ensemble
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EngineName {
+    /// A log of this member's own, replicated if it has an ensemble.
     Log,
-    /// An etcd cluster
+    /// An etcd cluster.
     Etcd,
 }
 
 /// Settings of etcd while they are collected.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct EtcdDraft {
-    pub(crate) engine: Option<EngineName>,
-    pub(crate) endpoints: Option<Vec<EtcdEndpoint>>,
-    pub(crate) prefix: Option<String>,
+pub struct EtcdDraft {
+    /// The engine that orders writes.
+    pub engine: Option<EngineName>,
+    /// Members of the etcd cluster.
+    pub endpoints: Option<Vec<EtcdEndpoint>>,
+    /// Beginning of all keys in etcd.
+    pub prefix: Option<String>,
     /// File of the authorities whose certificates are believed.
-    pub(crate) ca: Option<PathBuf>,
-    pub(crate) cert: Option<PathBuf>,
-    pub(crate) key: Option<PathBuf>,
-    pub(crate) key_password_file: Option<PathBuf>,
-    pub(crate) user: Option<String>,
-    pub(crate) password: Option<String>,
-    pub(crate) password_file: Option<PathBuf>,
-    pub(crate) txn_operations_max: Option<usize>,
-    pub(crate) request_bytes_max: Option<usize>,
-    pub(crate) write_timeout_ms: Option<u64>,
-    pub(crate) stale_reads: Option<bool>,
-    pub(crate) separate_writes: Option<bool>,
+    pub ca: Option<PathBuf>,
+    /// File of the certificate to show to etcd.
+    pub cert: Option<PathBuf>,
+    /// File of its private key.
+    pub key: Option<PathBuf>,
+    /// File with the password of that key.
+    pub key_password_file: Option<PathBuf>,
+    /// Name of a user of etcd.
+    pub user: Option<String>,
+    /// Password of that user.
+    pub password: Option<String>,
+    /// File with the password of that user.
+    pub password_file: Option<PathBuf>,
+    /// The limit that etcd was given as `--max-txn-ops`.
+    pub txn_operations_max: Option<usize>,
+    /// The limit that etcd was given as `--max-request-bytes`.
+    pub request_bytes_max: Option<usize>,
+    /// Time for which a request waits for etcd before its connection ends, in milliseconds.
+    pub write_timeout_ms: Option<u64>,
+    /// True if reads are answered however long etcd has not been heard of.
+    pub stale_reads: Option<bool>,
+    /// True if each write is a transaction of etcd's.
+    pub separate_writes: Option<bool>,
 }
 
 impl EtcdDraft {
     /// These settings, and those of `other` where there are none.
-    pub(crate) fn or(self, other: EtcdDraft) -> EtcdDraft {
+    pub fn or(self, other: EtcdDraft) -> EtcdDraft {
         // A password belongs to where it is given: a file of the command line counts before a text of the file.
         let has_password = self.password.is_some() || self.password_file.is_some();
         let (password, password_file) = if has_password {
@@ -66,7 +80,7 @@ impl EtcdDraft {
     }
 
     /// The settings of a front end; `None` for a member with a log of its own.
-    pub(crate) fn settle(self) -> Result<Option<EtcdSettings>, String> {
+    pub fn settle(self) -> Result<Option<EtcdSettings>, String> {
         if self.engine != Some(EngineName::Etcd) {
             return match self.endpoints {
                 Some(_) => {
@@ -148,7 +162,8 @@ impl EtcdDraft {
     }
 }
 
-pub(crate) fn parse_endpoints(text: &str) -> Result<Vec<EtcdEndpoint>, String> {
+/// Endpoints with commas between them.
+pub fn parse_endpoints(text: &str) -> Result<Vec<EtcdEndpoint>, String> {
     text.split(',').map(str::trim).filter(|text| !text.is_empty()).map(EtcdEndpoint::parse).collect()
 }
 

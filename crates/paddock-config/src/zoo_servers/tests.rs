@@ -358,7 +358,7 @@ fn a_dynamic_file_only_names_the_members() {
 
 #[test]
 fn the_example_of_an_ensemble_is_three_members() {
-    let example = include_str!("../../../../../docs/examples/ensemble/zoo.cfg");
+    let example = include_str!("../../../../docs/examples/ensemble/zoo.cfg");
     for number in 1..=3 {
         let case = Case::with_myid(&number.to_string());
         let (config, warnings) = case.warned(case.load(example).unwrap());

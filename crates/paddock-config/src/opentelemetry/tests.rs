@@ -99,7 +99,7 @@ fn a_wrong_value_in_a_file_is_refused() {
 
 #[test]
 fn the_documentation_lists_every_variable() {
-    let page = include_str!("../../../../../docs/configuration.md");
+    let page = include_str!("../../../../docs/configuration.md");
     for variable in [super::TRACES_ENDPOINT, super::ENDPOINT, super::SERVICE_NAME, super::DISABLED] {
         let row = format!("| `{variable}` |");
         assert!(

@@ -1,5 +1,5 @@
-//! Settings of a member: the command line counts before the file, the file before the environment, the environment
-//! before the defaults.
+//! Settings of a server, as files and variables say them: the command line counts before the file, the file before the environment,
+//! the environment before the defaults.
 //!
 //! The three file formats fill the same `Draft`; the environment does it by way of one of them. Nothing is logged here:
 //! what the operator should know comes back as remarks, and a configuration that cannot be used is one `ConfigError`, which
@@ -17,6 +17,7 @@ mod keeper;
 #[cfg(test)]
 mod key_tables;
 mod known_keys;
+mod log_filter;
 mod opentelemetry;
 mod origins;
 mod overrides;
@@ -46,29 +47,34 @@ use std::path::{Path, PathBuf};
 use paddock_server::{Config, LateNames, PeerTls};
 
 use draft::Draft;
-pub(crate) use environment::Environment;
-pub(crate) use etcd::{EngineName, EtcdDraft, parse_endpoints};
-pub(crate) use origins::Origins;
-pub(crate) use overrides::Overrides;
-pub(crate) use remark::{ConfigError, Remark};
+pub use environment::Environment;
+pub use etcd::{EngineName, EtcdDraft, parse_endpoints};
+pub use log_filter::parse_log_filter;
+pub use origins::Origins;
+pub use overrides::Overrides;
+pub use remark::{ConfigError, Remark};
 use remark::{Location, Remarks};
-pub(crate) use secret_files::SecretFiles;
-pub(crate) use shown::shown_with_origins;
+pub use secret_files::SecretFiles;
+pub use shown::shown_with_origins;
 use source::Source;
 
+/// A configuration that can be used.
 #[derive(Debug)]
-pub(crate) struct Loaded {
-    pub(crate) config: Config,
-    pub(crate) remarks: Vec<Remark>,
+pub struct Loaded {
+    /// The settings of the server.
+    pub config: Config,
+    /// Facts that its operator should know.
+    pub remarks: Vec<Remark>,
     /// The place of each setting.
-    pub(crate) origins: Origins,
+    pub origins: Origins,
     /// The filter of the log, as `--log` takes it.
-    pub(crate) log: Option<String>,
-    pub(crate) secret_files: SecretFiles,
+    pub log: Option<String>,
+    /// Files of the configuration in which passwords stand.
+    pub secret_files: SecretFiles,
 }
 
 /// Reads `file`, or what stands in for it: a file that the environment names, or its variables.
-pub(crate) fn load(
+pub fn load(
     file: Option<&Path>,
     overrides: &Overrides,
     environment: &Environment,
@@ -82,7 +88,7 @@ pub(crate) fn load(
 }
 
 /// A file with those that are merged into it.
-pub(crate) fn files_of(file: &Path) -> Vec<PathBuf> {
+pub fn files_of(file: &Path) -> Vec<PathBuf> {
     let merged = if keeper::is_keeper_file(file) { keeper::merged_files(file) } else { Vec::new() };
     std::iter::once(file.to_owned()).chain(merged).collect()
 }
@@ -135,7 +141,7 @@ fn load_with(
 }
 
 /// Settings of TLS between members, as a `zoo.cfg` says them; all else in it is passed over.
-pub(crate) fn quorum_tls(file: &Path) -> Result<PeerTls, ConfigError> {
+pub fn quorum_tls(file: &Path) -> Result<PeerTls, ConfigError> {
     let source = Source::open(file)?;
     let mut keys = zoo_tls::ZooTls::default();
     for line in source.lines()? {
@@ -174,7 +180,7 @@ fn data_of_clickhouse_keeper(config: &Config) -> Option<PathBuf> {
 }
 
 /// `ADDR:PORT`, where `ADDR` may be a name.
-pub(crate) fn parse_address(text: &str) -> Result<SocketAddr, String> {
+pub fn parse_address(text: &str) -> Result<SocketAddr, String> {
     let mut late = LateNames::default();
     let address = value::address(&value::Text(text), &mut late)?;
     // An operator who types a name is told at once.
@@ -183,6 +189,6 @@ pub(crate) fn parse_address(text: &str) -> Result<SocketAddr, String> {
 }
 
 /// Reads `HOST:PORT`.
-pub(crate) fn parse_host_and_port(text: &str) -> Result<String, String> {
+pub fn parse_host_and_port(text: &str) -> Result<String, String> {
     value::host_and_port(&value::Text(text))
 }

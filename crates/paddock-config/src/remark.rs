@@ -58,7 +58,7 @@ impl fmt::Display for Location {
 
 /// Errors for which a configuration cannot be used. As text it is one line, about the first of them.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct ConfigError {
+pub struct ConfigError {
     place: Location,
     what: String,
     /// The rest, of the same configuration.
@@ -67,7 +67,7 @@ pub(crate) struct ConfigError {
 
 impl ConfigError {
     /// A line for each error.
-    pub(crate) fn lines(&self) -> impl Iterator<Item = String> {
+    pub fn lines(&self) -> impl Iterator<Item = String> {
         std::iter::once(self).chain(&self.others).map(ConfigError::line)
     }
 
@@ -153,7 +153,7 @@ impl Remarks {
 
 /// A fact that the operator should know about a configuration that can be used.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Remark {
+pub struct Remark {
     pub(super) weight: Weight,
     place: Location,
     what: String,
@@ -166,7 +166,7 @@ pub(super) enum Weight {
 }
 
 impl Remark {
-    pub(crate) fn log(&self) {
+    pub fn log(&self) {
         match self.weight {
             Weight::Warning => tracing::warn!(target: TARGET, "{self}"),
             Weight::Detail => tracing::debug!(target: TARGET, "{self}"),

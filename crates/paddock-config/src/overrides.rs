@@ -11,12 +11,17 @@ pub(crate) const DEFAULT_DATA_DIR: &str = "paddock-data";
 
 /// Settings of the command line.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Overrides {
-    pub(crate) listen: Option<SocketAddr>,
-    pub(crate) admin_listen: Option<SocketAddr>,
-    pub(crate) data_dir: Option<PathBuf>,
-    pub(crate) etcd: EtcdDraft,
-    pub(crate) cross_check: Option<String>,
+pub struct Overrides {
+    /// Address where clients connect.
+    pub listen: Option<SocketAddr>,
+    /// Address of the HTTP interface for administrators.
+    pub admin_listen: Option<SocketAddr>,
+    /// Directory of the data.
+    pub data_dir: Option<PathBuf>,
+    /// The engine, and etcd's settings.
+    pub etcd: EtcdDraft,
+    /// Host and port of a server that the requests of clients also go to.
+    pub cross_check: Option<String>,
 }
 
 impl Overrides {

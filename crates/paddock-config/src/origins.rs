@@ -147,7 +147,7 @@ pub(super) const OF_KEEPER: &[(&str, &str)] = &[
 
 /// By the names of settings in Paddock's own file, the places that set them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Origins(BTreeMap<String, String>);
+pub struct Origins(BTreeMap<String, String>);
 
 impl Origins {
     /// A setting, by its name in Paddock's own file, comes from this place.
@@ -163,7 +163,7 @@ impl Origins {
     }
 
     /// The page of a configuration as Paddock's own file says it, with a comment behind each value that was set somewhere.
-    pub(crate) fn annotate(&self, page: &str) -> String {
+    pub fn annotate(&self, page: &str) -> String {
         let (mut annotated, mut table) = (String::new(), String::new());
         for line in page.lines() {
             annotated += line;
