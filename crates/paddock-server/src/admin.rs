@@ -35,9 +35,9 @@ pub(crate) use starting::{STARTING_ROUTES, Starting};
 
 use hyper::StatusCode;
 use hyper::header::{ACCEPT, HeaderMap};
+use paddock_http::{Context, Request, RequiredProof, Response, Route};
 use serde_json::json;
 
-use crate::http::{Context, Request, RequiredProof, Response, Route};
 use crate::reports::metrics::{self, MetricsFormat};
 
 /// All routes. The order counts: the first one that fits answers. A `GET` changes nothing; what every other method asks for is an order.

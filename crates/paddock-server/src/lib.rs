@@ -22,7 +22,6 @@ mod etcd;
 #[doc(hidden)]
 pub mod fuzzing;
 mod host;
-mod http;
 mod kerberos;
 mod lifecycle;
 mod live;

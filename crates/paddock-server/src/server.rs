@@ -11,6 +11,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use paddock_front::AuditResult;
+use paddock_http::HttpServer;
 use paddock_member::Member;
 use paddock_os::threads::spawn;
 use paddock_proto::MemberNumber;
@@ -27,7 +28,6 @@ use crate::engine::{self, Housekeeping};
 use crate::engines::EngineHandle;
 use crate::error::ServerError;
 use crate::etcd::{self, EtcdEngine};
-use crate::http::HttpServer;
 use crate::memory_watch::MemoryWatch;
 use crate::shared::Shared;
 use crate::timed_disk::TimedDisk;
@@ -231,7 +231,9 @@ impl Server {
         } else if !self.clients.join() {
             return Err(ServerError::Panicked);
         }
-        self.http.map(HttpServer::stop).transpose()?;
+        if let Some(http) = self.http {
+            http.stop().map_err(|_| ServerError::Panicked)??;
+        }
         if !self.memory.stop() {
             return Err(ServerError::Panicked);
         }

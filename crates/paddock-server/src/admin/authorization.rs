@@ -8,11 +8,11 @@ use std::net::IpAddr;
 use hyper::StatusCode;
 use hyper::header::{AUTHORIZATION, HeaderValue, WWW_AUTHENTICATE};
 use paddock_front::{LimitHit, proven_ids};
+use paddock_http::{Access, Request, Response};
 use paddock_proto::jute::Reader;
 use paddock_proto::{Id, IdList, Perms, SessionId};
 use paddock_tree::allows;
 
-use crate::http::{Access, Request, Response};
 use crate::shared::Shared;
 
 /// Lets a request pass, or answers with the refusal.

@@ -6,9 +6,9 @@
 
 use hyper::StatusCode;
 use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HOST, HeaderName, ORIGIN};
+use paddock_http::{Request, RequiredProof, Response};
 
 use super::hosts::without_port;
-use crate::http::{Request, RequiredProof, Response};
 use crate::shared::Shared;
 
 /// Header of an order, with any value, for who has nothing else that no page could send.

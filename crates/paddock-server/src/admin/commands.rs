@@ -5,6 +5,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use hyper::StatusCode;
 use hyper::header::ALLOW;
+use paddock_http::{Request, Response};
 use paddock_proto::SessionId;
 use paddock_replica::Role;
 use serde::Serialize;
@@ -15,7 +16,6 @@ use super::ensemble::{leader, observers, voting_view, zabstate};
 use super::parts::Admin;
 use super::snapshot;
 use super::visibility::Viewer;
-use crate::http::{Request, Response};
 use crate::reports::four_letter_words::last_operation;
 use crate::reports::metrics;
 use crate::reports::status::{self, SettingValue, Status};

@@ -1,6 +1,7 @@
 //! Commands of ZooKeeper's AdminServer about the ensemble: who leads, who votes, who observes, and how far this member is.
 
 use hyper::StatusCode;
+use paddock_http::Request;
 use paddock_proto::EnsembleMember;
 use paddock_replica::Role;
 use paddock_replica::raft_id;
@@ -8,7 +9,6 @@ use serde_json::{Value, json};
 
 use super::commands::{Failure, Fields, fields};
 use super::parts::Admin;
-use crate::http::Request;
 use crate::reports::status;
 use crate::shared::Shared;
 

@@ -1,11 +1,11 @@
 //! Readiness and liveness, for Kubernetes and for load balancers.
 
 use hyper::StatusCode;
+use paddock_http::{Request, Response};
 use paddock_replica::{ReadOnlyReason, Role};
 use serde_json::{Value, json};
 
 use super::parts::Admin;
-use crate::http::{Request, Response};
 use crate::reports::status::role_name;
 use crate::shared::Shared;
 

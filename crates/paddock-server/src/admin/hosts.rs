@@ -8,9 +8,9 @@ use std::net::{IpAddr, Ipv6Addr};
 
 use hyper::StatusCode;
 use hyper::header::{HOST, HeaderMap};
+use paddock_http::Response;
 
 use crate::Config;
-use crate::http::Response;
 
 /// Lets a request pass if it asks for the member by an address or a name of its own, or by no name.
 pub(super) fn admit(config: &Config, headers: &HeaderMap) -> Result<(), Response> {

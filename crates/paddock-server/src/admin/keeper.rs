@@ -5,13 +5,13 @@
 
 use hyper::header::ALLOW;
 use hyper::{Method, StatusCode};
+use paddock_http::{Request, Response};
 use serde_json::json;
 
 use super::keeper_client::Order;
 use super::parts::Admin;
 use super::visibility::Viewer;
 use super::{authorization, browsers};
-use crate::http::{Request, Response};
 use crate::reports::four_letter_words;
 use crate::reports::status::Status;
 use crate::statistics::version::VERSION;

@@ -3,13 +3,13 @@
 //! Commands that walk or move whole trees are not here: they are for a client.
 
 use hyper::StatusCode;
+use paddock_http::{Request, Response};
 use paddock_proto::jute::Reader;
 use paddock_proto::{Acl, OpCode, Read, Stat};
 
 use super::page::{ask, create_request, permission_names, read, written_request};
 use super::parts::Admin;
 use super::requester::{Identities, refused};
-use crate::http::{Request, Response};
 
 /// A command with its arguments, in ClickHouse's words.
 struct KeeperCommand {

@@ -11,11 +11,11 @@ use std::net::{IpAddr, Ipv6Addr};
 use hyper::StatusCode;
 use hyper::header::{AUTHORIZATION, CONNECTION, RETRY_AFTER};
 use paddock_front::LimitHit;
+use paddock_http::{Request, Response};
 use paddock_proto::SessionId;
 
 use super::authorization;
 use super::parts::Admin;
-use crate::http::{Request, Response};
 
 /// Wrong logins of an address before there is a delay.
 const FREE_TRIES: u32 = 10;

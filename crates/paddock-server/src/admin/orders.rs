@@ -4,12 +4,12 @@
 use std::sync::atomic::Ordering::Relaxed;
 
 use hyper::StatusCode;
+use paddock_http::{Request, Response};
 use paddock_replica::Role;
 
 use super::authorization;
 use super::commands::{Failure, Fields, NOT_SERVING, answer, get_trace_mask};
 use super::parts::Admin;
-use crate::http::{Request, Response};
 
 pub(super) fn reset_stats(admin: &Admin, request: Request) -> Response {
     answer(

@@ -14,13 +14,13 @@ use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use hyper::StatusCode;
 use hyper::header::{CONTENT_SECURITY_POLICY, HeaderName};
+use paddock_http::{Request, Response};
 use paddock_proto::ErrorCode;
 use serde_json::json;
 
 use super::authorization;
 use super::parts::Admin;
 use super::requester::{Identities, refused, refused_by};
-use crate::http::{Request, Response};
 
 pub(super) use activity::activity;
 pub(super) use changes::{ask, create, create_request, delete, set_acl, set_data, written_request};

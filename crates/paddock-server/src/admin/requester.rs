@@ -1,6 +1,7 @@
 //! The requester of a page's facts: the identities that it has proved, and the answer if it may not have them.
 
 use hyper::StatusCode;
+use paddock_http::{Request, Response};
 use paddock_proto::jute::Reader;
 use paddock_proto::{Dialect, Id, IdList, SessionId};
 use paddock_tree::{Asker, Guess};
@@ -8,7 +9,6 @@ use serde_json::json;
 
 use super::authorization::{self, Refusal};
 use super::parts::Admin;
-use crate::http::{Request, Response};
 
 /// Identities of a requester, encoded as the state takes them. An unknown requester has none.
 pub(super) struct Identities(Vec<u8>);

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use paddock_http::{HttpPort, HttpTls, Surface};
 use paddock_os::binding::LatePort;
 use paddock_tls::{ClientPort, TlsError};
 
@@ -11,7 +12,6 @@ use super::health;
 use crate::Config;
 use crate::config::{AdminSettings, PortProtocol};
 use crate::error::ServerError;
-use crate::http::{HttpPort, HttpTls, Surface};
 
 /// Addresses of the ports, with their real numbers.
 #[derive(Clone, Copy, Debug, Default)]

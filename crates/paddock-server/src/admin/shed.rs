@@ -1,13 +1,13 @@
 //! ZooKeeper's command `shed_connections`: closes a share of this member's connections, so that their clients spread over the members anew.
 
 use hyper::StatusCode;
+use paddock_http::{Request, Response};
 use serde::Deserialize;
 use serde_json::json;
 
 use super::authorization;
 use super::commands::{Failure, Fields, answer, fields};
 use super::parts::Admin;
-use crate::http::{Request, Response};
 
 /// Bytes of its body.
 pub(super) const SHARE_BYTES_MAX: usize = 1024;

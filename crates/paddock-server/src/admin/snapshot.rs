@@ -7,13 +7,13 @@ use std::time::Duration;
 
 use hyper::StatusCode;
 use hyper::header::HeaderName;
+use paddock_http::{Request, Response};
 use paddock_os::threads::try_spawn;
 use paddock_replica::Role;
 
 use super::authorization;
 use super::commands::Failure;
 use super::parts::Admin;
-use crate::http::{Request, Response};
 
 const LAST_ZXID: HeaderName = HeaderName::from_static("last_zxid");
 const SNAPSHOT_SIZE: HeaderName = HeaderName::from_static("snapshot_size");

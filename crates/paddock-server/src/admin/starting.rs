@@ -8,12 +8,12 @@ use std::time::Duration;
 
 use hyper::StatusCode;
 use hyper::header::{CONNECTION, HeaderMap, REFRESH, RETRY_AFTER};
+use paddock_http::{Context, Request, RequiredProof, Response, Route};
 use paddock_replica::Role;
 use serde_json::json;
 
 use super::{health, hosts, settings};
 use crate::Config;
-use crate::http::{Context, Request, RequiredProof, Response, Route};
 use crate::reports::status::role_name;
 use crate::statistics::server_metrics::StartProgress;
 

@@ -6,6 +6,7 @@
 
 use hyper::StatusCode;
 use hyper::header::LOCATION;
+use paddock_http::{Request, Response};
 use paddock_proto::jute::Reader;
 use paddock_proto::{OpCode, Read, Stat};
 use serde_json::{Value, json};
@@ -13,7 +14,6 @@ use serde_json::{Value, json};
 use super::page::{ask, create_request, either, read, written_request};
 use super::parts::Admin;
 use super::requester::{Identities, refused};
-use crate::http::{Request, Response};
 
 const TEXT: &str = "text/plain; charset=utf-8";
 

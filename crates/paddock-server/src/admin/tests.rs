@@ -5,10 +5,10 @@ use std::net::{SocketAddr, TcpStream};
 use std::sync::atomic::Ordering::Relaxed;
 
 use hyper::Method;
+use paddock_http::testing::TestSite;
 use paddock_proto::Id;
 
 use super::*;
-use crate::http::testing::TestSite;
 use crate::reports::four_letter_words;
 use crate::reports::status;
 use crate::{Config, Server};

@@ -1,11 +1,11 @@
 //! Paths that a requester is told of, in lists of what sessions hold and watch.
 
+use paddock_http::Request;
 use paddock_proto::{ErrorCode, Id};
 
 use super::authorization::{self, Refusal};
 use super::parts::Admin;
 use super::requester::Identities;
-use crate::http::Request;
 use crate::shared::Shared;
 
 /// A requester who asks for a list with paths.

@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
+use paddock_http::HttpServer;
 use paddock_os::binding::LatePort;
 use paddock_replica::Replicated;
 use paddock_tls::ClientPort;
@@ -18,7 +19,6 @@ use crate::cross_check::CrossCheck;
 use crate::engine::Housekeeping;
 use crate::engines::EngineHandle;
 use crate::error::ServerError;
-use crate::http::HttpServer;
 use crate::memory_watch::MemoryWatch;
 use crate::shared::{Opened, Shared};
 use crate::statistics::Statistics;

@@ -1,5 +1,6 @@
 //! The slowest requests of late, and what is asked for most.
 
+use paddock_http::{Request, Response};
 use paddock_member::Clock as _;
 use serde_json::{Value, json};
 
@@ -7,7 +8,6 @@ use super::{either, hexadecimal};
 use crate::admin::parts::Admin;
 use crate::admin::requester::refused_by;
 use crate::admin::visibility::Viewer;
-use crate::http::{Request, Response};
 use crate::statistics::hot::SlowRequest;
 use crate::statistics::request_times::operation_name;
 

@@ -3,6 +3,7 @@
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use hyper::StatusCode;
+use paddock_http::{Request, Response};
 use paddock_proto::jute::{Reader, Writer};
 use paddock_proto::{Acl, Id, OpCode, Perms, encode};
 use serde::Deserialize;
@@ -12,7 +13,6 @@ use super::{either, permission, refused, refused_by_state};
 use crate::admin::authorization;
 use crate::admin::parts::Admin;
 use crate::clients::InnerError;
-use crate::http::{Request, Response};
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -1,9 +1,9 @@
 //! The last minutes of this member, which the charts of the page begin with.
 
+use paddock_http::{Request, Response};
 use serde_json::{Value, json};
 
 use crate::admin::parts::Admin;
-use crate::http::{Request, Response};
 use crate::statistics::history::Moment;
 
 pub(crate) fn history(admin: &Admin, _: Request) -> Response {

@@ -1,5 +1,6 @@
 //! The ensemble and this member at a glance, and the counters of which the page draws its charts.
 
+use paddock_http::{Request, Response};
 use paddock_member::Clock as _;
 use paddock_os::process;
 use paddock_proto::{EnsembleMember, MemberNumber, MemberRole};
@@ -9,7 +10,6 @@ use super::hexadecimal;
 use crate::admin::health::{Obstacle, obstacle};
 use crate::admin::parts::Admin;
 use crate::engine::member_profile::MemberProfile;
-use crate::http::{Request, Response};
 use crate::reports::status::{self, Status, role_name};
 use crate::shared::Shared;
 use crate::statistics::request_times::{BUCKETS, RequestTimes};

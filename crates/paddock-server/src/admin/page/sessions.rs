@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use hyper::StatusCode;
+use paddock_http::{Request, Response};
 use paddock_proto::SessionId;
 use paddock_tree::EphemeralCursor;
 use serde_json::{Value, json};
@@ -13,7 +14,6 @@ use super::{either, hexadecimal, limit_of, refused};
 use crate::admin::parts::Admin;
 use crate::admin::requester::refused_by;
 use crate::admin::visibility::Viewer;
-use crate::http::{Request, Response};
 use crate::shared::Shared;
 use crate::statistics::request_times::operation_name;
 use crate::statistics::stats::ConnStats;

@@ -5,6 +5,7 @@ use std::collections::HashSet;
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use hyper::header::CONTENT_DISPOSITION;
+use paddock_http::{Request, Response};
 use paddock_proto::jute::Reader;
 use paddock_proto::{Acl, Perms, Read, SessionId, Stat};
 use paddock_state::ConnId;
@@ -13,7 +14,6 @@ use serde_json::{Value, json};
 
 use super::{Identities, either, hexadecimal, limit_of, path_of, refused_by_state};
 use crate::admin::parts::Admin;
-use crate::http::{Request, Response};
 use crate::shared::Shared;
 
 /// Bytes of data that are shown; `/api/data` has all.

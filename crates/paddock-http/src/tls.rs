@@ -5,22 +5,22 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use paddock_proto::Id;
+use paddock_tls::{ClientPort, HANDSHAKE};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
-
-use paddock_tls::{ClientPort, HANDSHAKE};
 
 /// Time from the begin of a connection to the end of its handshake.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// TLS of a port.
 #[derive(Clone, Debug)]
-pub(crate) struct HttpTls {
-    pub(crate) keys: Arc<ClientPort>,
+pub struct HttpTls {
+    /// Key, certificates, and whose certificates are taken.
+    pub keys: Arc<ClientPort>,
     /// True if plaintext is refused.
-    pub(crate) is_required: bool,
+    pub is_required: bool,
 }
 
 /// A connection as its peer began it.

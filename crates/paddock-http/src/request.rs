@@ -7,26 +7,33 @@ use hyper::header::{HeaderMap, HeaderName};
 use hyper::{Method, Uri};
 use paddock_proto::Id;
 
+/// A request whose route is known.
 #[derive(Debug)]
-pub(crate) struct Request {
-    pub(crate) method: Method,
+pub struct Request {
+    /// The method, as the client sent it.
+    pub method: Method,
     /// Part of the path that a route's `*` stands for, decoded; empty for a route without one.
-    pub(crate) rest: String,
+    pub rest: String,
     /// Parameters of the query in their order, decoded.
-    pub(crate) query: Vec<(String, String)>,
-    pub(crate) headers: HeaderMap,
-    pub(crate) peer: SocketAddr,
+    pub query: Vec<(String, String)>,
+    /// All headers.
+    pub headers: HeaderMap,
+    /// Address of the client.
+    pub peer: SocketAddr,
     /// Identities that the connection's certificate proves.
-    pub(crate) certified: Vec<Id>,
-    pub(crate) body: Bytes,
+    pub certified: Vec<Id>,
+    /// The body; empty for a route that reads none.
+    pub body: Bytes,
 }
 
 impl Request {
-    pub(crate) fn parameter(&self, name: &str) -> Option<&str> {
+    /// The first parameter of this name.
+    pub fn parameter(&self, name: &str) -> Option<&str> {
         self.query.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
     }
 
-    pub(crate) fn header(&self, name: HeaderName) -> Option<&str> {
+    /// A header that is text.
+    pub fn header(&self, name: HeaderName) -> Option<&str> {
         self.headers.get(name)?.to_str().ok()
     }
 }

@@ -6,8 +6,9 @@ use serde::Serialize;
 
 use super::body::{BodyWriter, ResponseBody};
 
+/// A response: status, headers and body.
 #[derive(Debug)]
-pub(crate) struct Response {
+pub struct Response {
     pub(super) status: StatusCode,
     pub(super) headers: Vec<(HeaderName, HeaderValue)>,
     pub(super) body: ResponseBody,
@@ -25,21 +26,23 @@ impl Response {
     }
 
     /// A response with a body of some type, 200 unless `with_status` says otherwise.
-    pub(crate) fn of(content_type: &'static str, body: impl Into<Vec<u8>>) -> Response {
+    pub fn of(content_type: &'static str, body: impl Into<Vec<u8>>) -> Response {
         Response::new(StatusCode::OK, content_type, ResponseBody::Whole(body.into().into()))
     }
 
-    pub(crate) fn text(status: StatusCode, text: impl Into<String>) -> Response {
+    /// A response of plain text.
+    pub fn text(status: StatusCode, text: impl Into<String>) -> Response {
         Response::of("text/plain; charset=utf-8", text.into()).with_status(status)
     }
 
-    pub(crate) fn json(value: &impl Serialize) -> Response {
+    /// A value as JSON.
+    pub fn json(value: &impl Serialize) -> Response {
         let text = serde_json::to_vec(value).expect("a value of the member can be written as JSON");
         Response::of("application/json", text)
     }
 
     /// JSON with each field on a line of its own, for people who read it.
-    pub(crate) fn pretty_json(value: &impl Serialize) -> Response {
+    pub fn pretty_json(value: &impl Serialize) -> Response {
         let mut text =
             serde_json::to_vec_pretty(value).expect("a value of the member can be written as JSON");
         text.push(b'\n');
@@ -47,22 +50,24 @@ impl Response {
     }
 
     /// A response whose body is written while it leaves, by the owner of the writer.
-    pub(crate) fn stream(content_type: &'static str) -> (BodyWriter, Response) {
+    pub fn stream(content_type: &'static str) -> (BodyWriter, Response) {
         let (writer, body) = BodyWriter::new();
         (writer, Response::new(StatusCode::OK, content_type, body))
     }
 
-    pub(crate) fn status(&self) -> StatusCode {
+    /// The status code.
+    pub fn status(&self) -> StatusCode {
         self.status
     }
 
-    pub(crate) fn with_status(mut self, status: StatusCode) -> Response {
+    /// The same with another status code.
+    pub fn with_status(mut self, status: StatusCode) -> Response {
         self.status = status;
         self
     }
 
     /// Adds a header. A value that cannot stand in one is left out.
-    pub(crate) fn with_header(mut self, name: HeaderName, value: &str) -> Response {
+    pub fn with_header(mut self, name: HeaderName, value: &str) -> Response {
         if let Ok(value) = HeaderValue::from_str(value) {
             self.headers.push((name, value));
         }

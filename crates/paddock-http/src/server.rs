@@ -4,7 +4,7 @@ use std::error::Error;
 use std::fmt;
 use std::net::SocketAddr;
 use std::sync::{Arc, OnceLock};
-use std::thread::JoinHandle;
+use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use paddock_os::Limiter;
@@ -21,7 +21,6 @@ use super::connection::{Caller, Site, serve};
 use super::places::{Activity, Places};
 use super::tls::{HttpTls, Opened};
 use super::{Context, Route, Surface};
-use crate::error::ServerError;
 
 /// Connections of one port that are served at a time.
 const CONNECTIONS_MAX: usize = 64;
@@ -34,15 +33,16 @@ const EXHAUSTED_PAUSE: Duration = Duration::from_millis(50);
 
 /// A port at which the server listens.
 #[derive(Debug)]
-pub(crate) struct HttpPort {
-    pub(crate) listener: LatePort,
-    pub(crate) surface: Surface,
+pub struct HttpPort {
+    pub listener: LatePort,
+    /// Routes that are served at it.
+    pub surface: Surface,
     /// TLS; plaintext only without.
-    pub(crate) tls: Option<HttpTls>,
+    pub tls: Option<HttpTls>,
 }
 
 /// The thread that serves all HTTP ports of a member, for routes that answer from a `C`.
-pub(crate) struct HttpServer<C: 'static> {
+pub struct HttpServer<C: 'static> {
     thread: JoinHandle<Result<(), BindError>>,
     stop: oneshot::Sender<()>,
     serving: Serving<C>,
@@ -65,11 +65,7 @@ struct Sites<S: 'static, C: 'static> {
 
 impl<C: Context> HttpServer<C> {
     /// Starts a server that answers by these routes until it is opened. Their answers have to end the connection: it would go on with them.
-    pub(crate) fn start<S: Context>(
-        ports: Vec<HttpPort>,
-        routes: &'static [Route<S>],
-        context: S,
-    ) -> HttpServer<C> {
+    pub fn start<S: Context>(ports: Vec<HttpPort>, routes: &'static [Route<S>], context: S) -> HttpServer<C> {
         let (stop, stopped) = oneshot::channel();
         let serving = Serving::default();
         let starting = Arc::new(Site { routes, context });
@@ -79,19 +75,20 @@ impl<C: Context> HttpServer<C> {
     }
 
     /// From now on connections are served by these routes.
-    pub(crate) fn open(&self, routes: &'static [Route<C>], context: C) {
+    pub fn open(&self, routes: &'static [Route<C>], context: C) {
         let is_first = self.serving.set(Arc::new(Site { routes, context })).is_ok();
         assert!(is_first, "a server is opened once");
     }
 
-    pub(crate) fn is_finished(&self) -> bool {
+    /// True if the thread has ended by itself.
+    pub fn is_finished(&self) -> bool {
         self.thread.is_finished()
     }
 
-    /// Ends the thread, or says why it has ended.
-    pub(crate) fn stop(self) -> Result<(), ServerError> {
+    /// Ends the thread, or says why it has ended: it panicked, or could not listen.
+    pub fn stop(self) -> thread::Result<Result<(), BindError>> {
         drop(self.stop);
-        Ok(self.thread.join().map_err(|_| ServerError::Panicked)??)
+        self.thread.join()
     }
 }
 

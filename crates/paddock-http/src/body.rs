@@ -85,7 +85,7 @@ impl Body for AnswerBody {
 
 /// The writing end of a response whose body is made while it leaves. Without `finish` the peer sees that the body was cut.
 #[derive(Debug)]
-pub(crate) struct BodyWriter {
+pub struct BodyWriter {
     pieces: mpsc::Sender<io::Result<Bytes>>,
     gathered: Vec<u8>,
 }
@@ -97,12 +97,12 @@ impl BodyWriter {
     }
 
     /// Ends the body: all of it was written.
-    pub(crate) fn finish(mut self) -> io::Result<()> {
+    pub fn finish(mut self) -> io::Result<()> {
         self.flush()
     }
 
     /// Cuts the body off, so that what came is not taken for the whole.
-    pub(crate) fn abort(self, error: io::Error) {
+    pub fn abort(self, error: io::Error) {
         let _ = self.pieces.blocking_send(Err(error));
     }
 }

@@ -1,5 +1,6 @@
 //! For tests: requests to a table of routes, without a socket.
 
+use std::fmt;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
@@ -11,19 +12,27 @@ use super::places::Places;
 use super::{Context, Route, Surface};
 
 /// Routes with the side that answers, for requesters at the port for administrators.
-pub(crate) struct TestSite<C: 'static>(Arc<Site<C>>);
+pub struct TestSite<C: 'static>(Arc<Site<C>>);
+
+impl<C> fmt::Debug for TestSite<C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TestSite").finish_non_exhaustive()
+    }
+}
 
 impl<C: Context> TestSite<C> {
-    pub(crate) fn new(routes: &'static [Route<C>], context: C) -> TestSite<C> {
+    /// A site of these routes.
+    pub fn new(routes: &'static [Route<C>], context: C) -> TestSite<C> {
         TestSite(Arc::new(Site { routes, context }))
     }
 
-    pub(crate) fn context(&self) -> &C {
+    /// The side that answers.
+    pub fn context(&self) -> &C {
         &self.0.context
     }
 
     /// Status and text of the whole answer to a request that ends its connection, by a client whose certificate proves these identities.
-    pub(crate) async fn ask(&self, peer: SocketAddr, certified: &[Id], request: &str) -> (u16, String) {
+    pub async fn ask(&self, peer: SocketAddr, certified: &[Id], request: &str) -> (u16, String) {
         let (mut near, far) = tokio::io::duplex(1 << 20);
         let certified = certified.to_vec();
         let caller = Caller { peer, surface: Surface::Admin, is_refused: false, certified };

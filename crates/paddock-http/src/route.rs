@@ -10,7 +10,7 @@ use super::{Request, Response};
 
 /// The ports that serve a route.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Surface {
+pub enum Surface {
     /// Metrics, readiness and liveness: what a network of monitoring may see.
     Metrics,
     /// Everything.
@@ -19,7 +19,8 @@ pub(crate) enum Surface {
 
 /// The proof that a route asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Access {
+pub enum Access {
+    /// No proof.
     Anyone,
     /// Identities that the ACL of the root names with every permission, or a superuser.
     Administrator,
@@ -27,16 +28,17 @@ pub(crate) enum Access {
 
 /// Everything that has to be proved before a request passes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct RequiredProof {
-    pub(crate) access: Access,
+pub struct RequiredProof {
+    /// The proof of the route.
+    pub access: Access,
     /// The request is an order: it has to show that no page elsewhere has a browser send it.
-    pub(crate) is_order: bool,
+    pub is_order: bool,
     /// The answer is a page, which a link may lead to from anywhere.
-    pub(crate) is_page: bool,
+    pub is_page: bool,
 }
 
 /// The side that answers, as far as the server has to ask it.
-pub(crate) trait Context: Send + Sync + 'static {
+pub trait Context: Send + Sync + 'static {
     /// The path as the table of routes knows it, for a path that a setting has moved.
     fn canonical<'a>(&self, path: &'a str) -> Cow<'a, str>;
 
@@ -51,10 +53,11 @@ pub(crate) trait Context: Send + Sync + 'static {
 }
 
 /// A line of the table of routes.
-pub(crate) struct Route<C> {
-    pub(crate) method: &'static str,
+pub struct Route<C> {
+    /// The method that it answers.
+    pub method: &'static str,
     /// A `*` at its end stands for any rest.
-    pub(crate) path: &'static str,
+    pub path: &'static str,
     pub(super) access: Access,
     surface: Surface,
     /// The answer is a page, to which links lead.
@@ -76,7 +79,7 @@ impl<C> std::fmt::Debug for Route<C> {
 
 impl<C> Route<C> {
     /// Anyone may ask for it, at the port for administrators.
-    pub(crate) const fn new(
+    pub const fn new(
         method: &'static str,
         path: &'static str,
         answer: fn(&C, Request) -> Response,
@@ -94,26 +97,28 @@ impl<C> Route<C> {
         }
     }
 
-    pub(crate) const fn get(path: &'static str, answer: fn(&C, Request) -> Response) -> Route<C> {
+    /// Tells something, to anyone.
+    pub const fn get(path: &'static str, answer: fn(&C, Request) -> Response) -> Route<C> {
         Route::new("GET", path, answer)
     }
 
-    pub(crate) const fn post(path: &'static str, answer: fn(&C, Request) -> Response) -> Route<C> {
+    /// Changes something, for anyone.
+    pub const fn post(path: &'static str, answer: fn(&C, Request) -> Response) -> Route<C> {
         Route::new("POST", path, answer)
     }
 
     /// The port for metrics has it too.
-    pub(crate) const fn everywhere(self) -> Route<C> {
+    pub const fn everywhere(self) -> Route<C> {
         Route { surface: Surface::Metrics, ..self }
     }
 
     /// The answer is a page: it tells nothing but how to ask, so a link may lead to it from anywhere.
-    pub(crate) const fn for_links(self) -> Route<C> {
+    pub const fn for_links(self) -> Route<C> {
         Route { is_page: true, ..self }
     }
 
     /// Its requests may change something or only tell, which its function finds out.
-    pub(crate) const fn judges_orders(self) -> Route<C> {
+    pub const fn judges_orders(self) -> Route<C> {
         Route { judges_orders: true, ..self }
     }
 
@@ -123,17 +128,18 @@ impl<C> Route<C> {
         RequiredProof { access: self.access, is_order, is_page: self.is_page }
     }
 
-    pub(crate) const fn for_administrators(self) -> Route<C> {
+    /// Only administrators may ask for it.
+    pub const fn for_administrators(self) -> Route<C> {
         Route { access: Access::Administrator, ..self }
     }
 
     /// Its requests may have a body of `bytes_max` bytes.
-    pub(crate) const fn takes(self, bytes_max: usize) -> Route<C> {
+    pub const fn takes(self, bytes_max: usize) -> Route<C> {
         Route { body_bytes_max: bytes_max, ..self }
     }
 
     /// The route answers without a look at the body, however large that would be.
-    pub(crate) const fn leaves_body(self) -> Route<C> {
+    pub const fn leaves_body(self) -> Route<C> {
         Route { reads_body: false, ..self }
     }
 
