@@ -59,6 +59,8 @@ pub struct Config {
     pub entry_bytes_kept: usize,
     /// True if every read sees all that was written anywhere before it was asked.
     pub linearizable_reads: bool,
+    /// Zxids are stamps of the leader's clock where this member leads. See `ReplicaOptions`.
+    pub stamps: bool,
     /// Milliseconds in a second by which clocks may drift apart, if leaders may answer without asking. See
     /// `ReplicaOptions`.
     pub lease_clock_bound_ms: Option<u64>,
@@ -114,6 +116,7 @@ impl Config {
             log_compression: false,
             entry_bytes_kept: 1000,
             linearizable_reads: false,
+            stamps: false,
             lease_clock_bound_ms: None,
             secret: SessionSecret([7; SessionSecret::BYTES]),
             seed: 1,

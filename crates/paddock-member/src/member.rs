@@ -103,8 +103,8 @@ struct MemberGroup {
     incoming: Incoming,
     /// A round whose records are in the log's buffer and not on disk.
     unsynced: Option<u64>,
-    /// Zxid of the last write that was applied.
-    zxid: i64,
+    /// Writes that were applied since the member was started.
+    writes: u64,
 }
 
 /// Result of a round of work for one group, before the log is synced.
@@ -155,7 +155,6 @@ impl Member {
     ) -> Result<(Member, Replicated), RecoveryError> {
         let Found { state, recovered, log, cluster, locks } =
             recovery::recover(disk.clone(), &config, clock)?;
-        let zxid = state.tree().zxid().0;
         let replay = (!recovered.entries.is_empty()).then(|| Report::start("replaying log", "writes", clock));
         let now = clock.now();
         let mut presence = Presence::new(replica_options(&config), &recovered, now);
@@ -165,10 +164,10 @@ impl Member {
             number: HOME,
             group,
             effects: Effects::default(),
-            snapshots: Snapshots::new(HOME, zxid),
+            snapshots: Snapshots::new(HOME),
             incoming: Incoming::new(HOME, disk.clone(), config.snapshot_dir(HOME)),
             unsynced: None,
-            zxid,
+            writes: 0,
         };
         let member = Member {
             presence,
@@ -302,7 +301,7 @@ impl Member {
             return;
         }
         let group = &mut self.groups[at];
-        let mark = Mark { zxid: group.zxid, log_bytes: self.log.bytes() };
+        let mark = Mark { writes: group.writes, log_bytes: self.log.bytes() };
         if let Some(taken) = group.snapshots.poll(shell, &self.disk, &self.config, mark) {
             self.log.release(group.number, Index(taken.release));
             let Taken { index, term, membership, .. } = taken;
@@ -426,7 +425,7 @@ impl Member {
 
     /// Puts the snapshot that came from the leader in the place of log and state.
     fn install(&mut self, at: usize, shell: &mut impl Shell, install: &Install) -> Result<(), MemberError> {
-        let MemberGroup { group, snapshots, incoming, zxid, .. } = &mut self.groups[at];
+        let MemberGroup { group, snapshots, incoming, .. } = &mut self.groups[at];
         // One of this member's own may be walking over the state that goes.
         snapshots.finish(shell);
         let path = incoming.install(install, &mut self.log)?;
@@ -434,7 +433,6 @@ impl Member {
         let (mut tree, _) = recovery::load(self.disk.as_ref(), &file, shell)?;
         tree.set_long_list(self.config.long_list);
         tracing::info!(zxid = %tree.zxid(), "snapshot of the leader installed");
-        *zxid = tree.zxid().0;
         let now = shell.now();
         let mut replica = Replica::new(&mut self.presence, group);
         shell.change(|state, outboxes| {
@@ -530,7 +528,7 @@ impl Member {
 
     /// Applies what a group has committed and sends the answers.
     fn apply(&mut self, at: usize, shell: &mut impl Shell) {
-        let MemberGroup { group, effects, zxid, .. } = &mut self.groups[at];
+        let MemberGroup { group, effects, writes, .. } = &mut self.groups[at];
         if effects.committed.is_empty() && !effects.locals {
             return;
         }
@@ -541,8 +539,8 @@ impl Member {
         let mut applied = Applied::default();
         shell.apply(&mut |mut held| {
             applied = replica.apply(now, effects, &mut held);
-            *zxid = held.parts().0.tree().zxid().0;
         });
+        *writes += applied.commands as u64;
         if applied.members_changed {
             shell.members_changed();
         }
@@ -587,6 +585,7 @@ fn replica_options(config: &Config) -> ReplicaOptions {
         work_at_once: config.work_at_once,
         entry_bytes_kept: config.entry_bytes_kept,
         linearizable_reads: config.linearizable_reads,
+        stamps: config.stamps,
         lease_clock_bound_ms: config.lease_clock_bound_ms,
         seed: config.seed,
         secret: config.secret,

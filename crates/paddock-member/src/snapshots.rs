@@ -40,14 +40,15 @@ pub struct Taken {
 /// Place that the member has reached, in writes and in bytes of log.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Mark {
-    pub(crate) zxid: i64,
+    /// Writes that were applied since the member was started.
+    pub(crate) writes: u64,
     pub(crate) log_bytes: u64,
 }
 
 impl Snapshots {
-    /// `zxid` is the one of the snapshot that the member started from.
-    pub(crate) fn new(group: GroupNumber, zxid: i64) -> Snapshots {
-        Snapshots { group, last: Mark { zxid, log_bytes: 0 }, is_under_way: false, is_wanted: false }
+    /// A member that is started from a snapshot, or without one.
+    pub(crate) fn new(group: GroupNumber) -> Snapshots {
+        Snapshots { group, last: Mark { writes: 0, log_bytes: 0 }, is_under_way: false, is_wanted: false }
     }
 
     /// Another member lags so far that it needs a newer snapshot than there is, or the operator wants one.
@@ -81,7 +82,7 @@ impl Snapshots {
     }
 
     fn is_due(&self, config: &Config, now: Mark) -> bool {
-        let writes = (now.zxid - self.last.zxid) as u64;
+        let writes = now.writes - self.last.writes;
         let log_bytes = now.log_bytes.saturating_sub(self.last.log_bytes);
         self.is_wanted
             || writes >= config.snapshot_writes

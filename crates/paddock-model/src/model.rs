@@ -29,6 +29,8 @@ type Changes = Vec<Change<'static>>;
 #[derive(Clone, Debug)]
 pub struct Model {
     zxid: i64,
+    /// The smallest zxid that a write of the current entry may take.
+    floor: i64,
     nodes: BTreeMap<Rc<str>, Rc<ModelZnode>>,
     sessions: BTreeMap<SessionId, Session>,
     ensemble: Option<ModelEnsemble>,
@@ -92,7 +94,7 @@ impl Model {
         let mut config = node(acl(1, "world", "anyone"));
         config.stat.aversion = -1;
         nodes.insert("/zookeeper/config".into(), Rc::new(config));
-        Model { zxid: 0, nodes, sessions: BTreeMap::new(), ensemble: None, has_secret: false }
+        Model { zxid: 0, floor: 0, nodes, sessions: BTreeMap::new(), ensemble: None, has_secret: false }
     }
 
     pub fn zxid(&self) -> Zxid {
@@ -107,6 +109,15 @@ impl Model {
 
     pub fn paths(&self) -> impl Iterator<Item = &str> {
         self.nodes.keys().map(Rc::as_ref)
+    }
+
+    /// No write that follows takes a smaller zxid than this floor.
+    pub fn begin_entry(&mut self, floor: Zxid) {
+        self.floor = floor.0;
+    }
+
+    fn take_zxid(&mut self) {
+        self.zxid = (self.zxid + 1).max(self.floor);
     }
 
     /// The sessions that live, with their timeouts.
@@ -131,7 +142,7 @@ impl Model {
                 Ok(WriteReply::Done)
             }
             _ => {
-                self.zxid += 1;
+                self.take_zxid();
                 self.answer(call, &mut changes)
             }
         };
@@ -146,7 +157,7 @@ impl Model {
             return None;
         }
         let mut changes = Vec::new();
-        self.zxid += 1;
+        self.take_zxid();
         doomed[..at_once].iter().for_each(|path| self.remove(path, &mut changes));
         let changes = changes.into_iter().collect();
         Some(Outcome { zxid: self.zxid(), result: Ok(WriteReply::Done), changes })

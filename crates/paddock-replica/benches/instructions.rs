@@ -33,6 +33,7 @@ fn options() -> ReplicaOptions {
         work_at_once: WORK_AT_ONCE,
         entry_bytes_kept: 8 << 20,
         linearizable_reads: false,
+        stamps: false,
         lease_clock_bound_ms: None,
         secret: SessionSecret([7; SessionSecret::BYTES]),
         seed: 1,

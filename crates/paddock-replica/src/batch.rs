@@ -1,16 +1,26 @@
-//! The payload of a log entry with commands: a version byte, then batches. A batch is what one member took from its clients in one go:
+//! The payload of a log entry with commands: a version byte, then batches. Where zxids are stamps, another version byte and a floor for
+//! the zxids of its commands stand in front of the batches. A batch is what one member took from its clients in one go:
 //! where it comes from, its number, the leader's time, and commands, each behind its u32 length.
 //!
 //! Batches travel as bytes: from the member that made them to the leader, which only writes the time into them, and
 //! from there through the log to everybody.
 
 use bytes::Bytes;
-use paddock_proto::{DecodeError, MEMBER_NUMBER_MAX, MemberNumber, SessionId, Write, narrow_member_number};
+use paddock_proto::{
+    DecodeError, MEMBER_NUMBER_MAX, MemberNumber, SessionId, Write, Zxid, narrow_member_number,
+};
 use paddock_tree::{Command, Origin};
 
 use crate::LogEntry;
 use crate::configuration::ConfigurationEntry;
-use crate::log_entry::COMMANDS;
+use crate::log_entry::{COMMANDS, COMMANDS_WITH_FLOOR};
+
+/// Length of an entry's floor.
+const FLOOR_BYTES: usize = 8;
+/// The lowest bits of a stamp count the transactions of a millisecond.
+const STAMP_COUNTER_BITS: u32 = 21;
+/// The milliseconds of a stamp have 42 bits: they are enough until the year 2109.
+const STAMP_MS_MAX: i64 = (1 << 42) - 1;
 
 const LENGTH_BYTES: usize = 4;
 const ORIGIN_BYTES: usize = 1 + 8;
@@ -101,11 +111,14 @@ fn length_at(bytes: &[u8], at: usize) -> usize {
 pub(crate) struct EntryBuilder {
     /// Nothing before the first batch: most entries have one, and take the memory for it and no more.
     bytes: Vec<u8>,
+    /// The entry gets a floor, by the time of its first batch.
+    has_floor: bool,
 }
 
 impl EntryBuilder {
-    pub(crate) fn new() -> EntryBuilder {
-        EntryBuilder { bytes: Vec::new() }
+    /// An entry in which zxids are stamps of the leader's clock, or are counted.
+    pub(crate) fn new(stamps: bool) -> EntryBuilder {
+        EntryBuilder { bytes: Vec::new(), has_floor: stamps }
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -127,8 +140,7 @@ impl EntryBuilder {
     /// Adds a batch that `BatchBuilder` made, and stamps its commands with the leader's time.
     pub(crate) fn add(&mut self, batch: &[u8], time_ms: i64) {
         if self.bytes.is_empty() {
-            self.bytes.reserve_exact(1 + batch.len());
-            self.bytes.push(COMMANDS);
+            self.begin(batch.len(), time_ms);
         }
         let mut at = self.bytes.len() + head_bytes(batch);
         self.bytes.extend_from_slice(batch);
@@ -140,11 +152,28 @@ impl EntryBuilder {
         }
     }
 
+    /// Writes what stands in front of the first batch, which has this many bytes and the leader's time.
+    fn begin(&mut self, batch_bytes: usize, time_ms: i64) {
+        if self.has_floor {
+            self.bytes.reserve_exact(1 + FLOOR_BYTES + batch_bytes);
+            self.bytes.push(COMMANDS_WITH_FLOOR);
+            self.bytes.extend_from_slice(&stamp(time_ms).0.to_be_bytes());
+        } else {
+            self.bytes.reserve_exact(1 + batch_bytes);
+            self.bytes.push(COMMANDS);
+        }
+    }
+
     /// The payload of an entry that has batches; the builder is empty again.
     pub(crate) fn take(&mut self) -> Bytes {
         assert!(!self.is_empty(), "an entry has batches");
-        Bytes::from(std::mem::replace(self, EntryBuilder::new()).bytes)
+        Bytes::from(std::mem::take(&mut self.bytes))
     }
+}
+
+/// The first stamp of a millisecond.
+fn stamp(time_ms: i64) -> Zxid {
+    Zxid(time_ms.clamp(0, STAMP_MS_MAX) << STAMP_COUNTER_BITS)
 }
 
 /// Checks that these bytes are one whole batch of commands that can be read. Returns the sessions that clients resume by it.
@@ -195,10 +224,33 @@ impl<'a> Batch<'a> {
     }
 }
 
+/// True if these bytes begin with a floor that a leader may have written.
+pub(crate) fn is_floor(bytes: &[u8]) -> bool {
+    let floor = bytes.first_chunk().map(|floor| i64::from_be_bytes(*floor));
+    floor.is_some_and(|floor| (0..=stamp(STAMP_MS_MAX).0).contains(&floor))
+}
+
+/// The floor for the zxids of a payload's commands, 0 for none, and its batches.
+fn split_floor(payload: &[u8]) -> (Zxid, &[u8]) {
+    match payload.split_first() {
+        None => (Zxid(0), &[]),
+        Some((&COMMANDS, batches)) => (Zxid(0), batches),
+        Some((&COMMANDS_WITH_FLOOR, rest)) => {
+            let (floor, batches) = rest.split_first_chunk().expect("it was checked where it came in");
+            (Zxid(i64::from_be_bytes(*floor)), batches)
+        }
+        Some((version, _)) => panic!("a log entry has version {version}, which this member cannot read"),
+    }
+}
+
+/// The floor for the zxids of the commands of a payload; 0 for none.
+pub(crate) fn floor(payload: &[u8]) -> Zxid {
+    split_floor(payload).0
+}
+
 /// The batches of a payload, in order. An empty payload is a leader's first entry and holds none.
 pub(crate) fn batches(payload: &[u8]) -> impl Iterator<Item = Batch<'_>> {
-    let (version, mut rest) = payload.split_first().unwrap_or((&COMMANDS, &[]));
-    assert!(*version == COMMANDS, "log entry has version {version}, this member reads {COMMANDS}");
+    let mut rest = split_floor(payload).1;
     std::iter::from_fn(move || {
         if rest.is_empty() {
             return None;
@@ -211,6 +263,11 @@ impl LogEntry {
     /// The batches of the entry, in order; none if it changes the membership.
     pub fn batches(&self) -> impl Iterator<Item = Batch<'_>> {
         batches(if ConfigurationEntry::decode(&self.payload).is_none() { &self.payload } else { &[] })
+    }
+
+    /// The floor for the zxids of its commands; 0 for none.
+    pub fn floor(&self) -> Zxid {
+        if ConfigurationEntry::decode(&self.payload).is_none() { floor(&self.payload) } else { Zxid(0) }
     }
 
     /// The id that this entry gives to the ensemble, if it is the one with which the first leader says who the members are.
@@ -280,7 +337,7 @@ mod tests {
 
     #[test]
     fn batches_come_back_with_the_leaders_time() {
-        let mut entry = EntryBuilder::new();
+        let mut entry = EntryBuilder::new(false);
         assert!(entry.is_empty());
         entry.add(&batch(1, 5, &[1, 2]), 1000);
         entry.add_foreign(&batch(2, 9, &[]), 1001).unwrap();
@@ -303,6 +360,32 @@ mod tests {
             assert_eq!(*seen, (wide, 2, vec![(4, 1003, wide), (5, 1003, wide)]));
         }
         assert_eq!(batches(&[]).count(), 0);
+    }
+
+    #[test]
+    fn an_entry_with_a_floor_is_read_as_it_was_written() {
+        let mut counted = EntryBuilder::new(false);
+        counted.add(&batch(1, 5, &[1]), 1000);
+        let counted = counted.take();
+        let mut stamped = EntryBuilder::new(true);
+        for time_ms in [1000, 900, -5, i64::MAX] {
+            assert!(stamped.is_empty());
+            stamped.add(&batch(1, 5, &[1]), 1000);
+            stamped.add(&batch(2, 6, &[2]), time_ms);
+            let payload = stamped.take();
+            assert_eq!(floor(&payload), Zxid(1000 << STAMP_COUNTER_BITS), "its first batch has decided");
+            assert_eq!(batches(&payload).count(), 2);
+        }
+        assert_eq!((floor(&counted), floor(&[])), (Zxid(0), Zxid(0)));
+        assert_eq!(stamp(-5), Zxid(0));
+        assert!(
+            is_floor(&stamp(i64::MAX).0.to_be_bytes()),
+            "a clock does not make an entry that cannot be read"
+        );
+        for other in [-1, stamp(i64::MAX).0 + 1, i64::MAX] {
+            assert!(!is_floor(&i64::to_be_bytes(other)));
+        }
+        assert!(!is_floor(&[0; 7]));
     }
 
     #[test]
@@ -339,7 +422,7 @@ mod tests {
         let mut builder = BatchBuilder::new();
         [close(1), resume(2, false), resume(3, true)].iter().for_each(|command| builder.push(command));
         let batch = builder.take(Origin { member: 2, incarnation: 7 }, 1);
-        assert_eq!(EntryBuilder::new().add_foreign(&batch, 0), Ok(vec![SessionId(2)]));
+        assert_eq!(EntryBuilder::new(false).add_foreign(&batch, 0), Ok(vec![SessionId(2)]));
     }
 
     #[test]
@@ -350,7 +433,7 @@ mod tests {
         // A number that has a byte stands there; two forms of one would be two.
         let mut twofold = batch(1001, 1, &[]).to_vec();
         twofold[HEAD_BYTES..].copy_from_slice(&7_u32.to_le_bytes());
-        assert!(EntryBuilder::new().add_foreign(&twofold, 0).is_err());
+        assert!(EntryBuilder::new(false).add_foreign(&twofold, 0).is_err());
     }
 
     #[test]
@@ -360,7 +443,7 @@ mod tests {
     }
 
     fn check_parts(whole: &[u8]) {
-        let mut entry = EntryBuilder::new();
+        let mut entry = EntryBuilder::new(false);
         for end in 0..whole.len() {
             assert!(entry.add_foreign(&whole[..end], 0).is_err(), "cut at {end}");
         }

@@ -4,7 +4,8 @@ use bytes::Bytes;
 use paddock_proto::jute::{Reader, Writer};
 use raft::eraftpb::{Entry, EntryType};
 
-use crate::log_entry::{CHANGE, COMMANDS, FOUNDING, REFOUNDING};
+use crate::batch::is_floor;
+use crate::log_entry::{CHANGE, COMMANDS, COMMANDS_WITH_FLOOR, FOUNDING, REFOUNDING};
 use crate::membership::{MembershipStep, StepTo};
 use crate::{LogEntry, Membership};
 
@@ -101,6 +102,7 @@ pub(crate) fn is_readable(entry: &Entry) -> bool {
     }
     let is_known = match entry.data.split_first() {
         None | Some((&COMMANDS, _)) => true,
+        Some((&COMMANDS_WITH_FLOOR, body)) => is_floor(body),
         // The entry would be one of another kind when it is read again.
         Some((&CHANGE, _)) => false,
         Some((kind, body)) => ConfigurationEntry::read(*kind, body).is_some(),
@@ -186,11 +188,14 @@ mod tests {
     fn an_entry_that_no_member_writes_is_not_readable() {
         let entry = |data: &[u8]| Entry { data: Bytes::copy_from_slice(data), ..Entry::default() };
         let founding = ConfigurationEntry::Founding(Membership::new(vec![1], vec![])).encode();
-        for readable in [&[][..], &[COMMANDS], &[COMMANDS, 7], &founding] {
+        let floored = [&[COMMANDS_WITH_FLOOR][..], &[0; 8], &[7]].concat();
+        for readable in [&[][..], &[COMMANDS], &[COMMANDS, 7], &floored[..9], &floored, &founding] {
             assert!(is_readable(&entry(readable)), "{readable:?}");
         }
         let longer = [&founding[..], &[0]].concat();
-        for other in [&[FOUNDING][..], &[CHANGE], &[REFOUNDING, 1], &[COMMANDS - 1], &[99, 1], &longer] {
+        for other in
+            [&floored[..8], &[FOUNDING], &[CHANGE], &[REFOUNDING, 1], &[COMMANDS - 1], &[99, 1], &longer]
+        {
             assert!(!is_readable(&entry(other)), "{other:?}");
         }
         let mut change = Entry { context: Bytes::from_static(b"step"), ..Entry::default() };

@@ -23,6 +23,8 @@ pub(crate) struct Leading {
     /// Entries under construction: batches of all members. All but the last one are full, and wait until they may be proposed. There
     /// is always one.
     entries: VecDeque<EntryBuilder>,
+    /// Zxids are stamps.
+    stamps: bool,
     /// Commands of the leader itself, such as that a session has expired. They have no number and are kept nowhere: they count
     /// if they come into the log in this term. The next leader judges for itself. All batches of them but the last one are full.
     announcements: VecDeque<BatchBuilder>,
@@ -46,9 +48,10 @@ pub(crate) struct Leading {
 
 impl Leading {
     /// A leader at the beginning of its term.
-    pub(crate) fn new(lease_clock_bound_ms: Option<u64>) -> Leading {
+    pub(crate) fn new(lease_clock_bound_ms: Option<u64>, stamps: bool) -> Leading {
         Leading {
-            entries: VecDeque::from([EntryBuilder::new()]),
+            entries: VecDeque::from([EntryBuilder::new(stamps)]),
+            stamps,
             announcements: VecDeque::new(),
             confirming: Confirming::default(),
             lease: Lease::new(lease_clock_bound_ms),
@@ -109,7 +112,7 @@ impl Leading {
     /// Begins another entry. The one before waits until it may be proposed.
     pub(crate) fn begin_entry(&mut self) {
         if self.last_entry().is_some() {
-            self.entries.push_back(EntryBuilder::new());
+            self.entries.push_back(EntryBuilder::new(self.stamps));
         }
     }
 
@@ -184,7 +187,7 @@ mod tests {
 
     #[test]
     fn ends_of_sessions_have_an_entry_once_they_are_proposed() {
-        let mut leading = Leading::new(None);
+        let mut leading = Leading::new(None, false);
         leading.announce(OpCode::DeleteContainer, b"body");
         assert_eq!(leading.ended_through(3), Some(0), "no session has ended");
         leading.announce(OpCode::ExpireSession, &9_i64.to_be_bytes());
@@ -203,7 +206,7 @@ mod tests {
 
     #[test]
     fn very_many_announcements_are_several_batches_none_larger_than_an_entry() {
-        let mut leading = Leading::new(None);
+        let mut leading = Leading::new(None, false);
         let count = 2 * ENTRY_BYTES as i64 / 32;
         (0..count).for_each(|session| leading.announce(OpCode::ExpireSession, &session.to_be_bytes()));
         let batches = leading.take_announcements(ORIGIN);
@@ -223,7 +226,7 @@ mod tests {
 
     #[test]
     fn entries_that_may_not_be_proposed_yet_do_not_grow_without_end() {
-        let mut leading = Leading::new(None);
+        let mut leading = Leading::new(None, false);
         let mut batch = BatchBuilder::new();
         let mut command = Vec::new();
         let body = vec![7; ENTRY_BYTES / 3];
@@ -243,7 +246,7 @@ mod tests {
 
     #[test]
     fn announcements_are_a_batch_without_a_number() {
-        let mut leading = Leading::new(None);
+        let mut leading = Leading::new(None, false);
         assert!(leading.take_announcements(ORIGIN).is_empty());
         assert_eq!(leading.take_entry(true), None);
         leading.announce(OpCode::ExpireSession, &9_i64.to_be_bytes());
@@ -257,7 +260,7 @@ mod tests {
 
     #[test]
     fn one_entry_each_tick_may_name_the_ensemble_and_nothing_comes_before_it() {
-        let mut leading = Leading::new(None);
+        let mut leading = Leading::new(None, false);
         let fill = |leading: &mut Leading| {
             leading.announce(OpCode::ExpireSession, &9_i64.to_be_bytes());
             add_announcements(leading);

@@ -18,6 +18,8 @@ impl LogEntry {
 
 /// Batches of commands: see `batch.rs`.
 pub(crate) const COMMANDS: u8 = 2;
+/// A floor for the zxids of these commands, as a big-endian i64, and batches: see `batch.rs`.
+pub(crate) const COMMANDS_WITH_FLOOR: u8 = 6;
 pub(crate) const FOUNDING: u8 = 3;
 pub(crate) const CHANGE: u8 = 4;
 pub(crate) const REFOUNDING: u8 = 5;

@@ -3,7 +3,7 @@
 use paddock_tree::{Command, REMOVED_AT_ONCE, Tree};
 
 use crate::LogEntry;
-use crate::batch::{Batch, batches};
+use crate::batch::{Batch, batches, floor};
 use crate::configuration::ConfigurationEntry;
 
 /// Applies what an entry says of znodes, sessions and the ensemble, exactly as a member does, and answers no client.
@@ -14,6 +14,7 @@ pub fn apply_offline(tree: &mut Tree, entry: &LogEntry) {
         }
         Some(_) => {}
         None => {
+            tree.begin_entry(floor(&entry.payload));
             for batch in batches(&entry.payload) {
                 let is_new = batch.number == Batch::UNNUMBERED || tree.admit(batch.origin, batch.number);
                 if is_new {

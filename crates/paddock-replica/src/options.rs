@@ -28,6 +28,9 @@ pub struct ReplicaOptions {
     pub removed_at_once: usize,
     /// Commands and changes of znodes that are applied before others may have the state; see [`crate::WORK_AT_ONCE`].
     pub work_at_once: usize,
+    /// Zxids are stamps of the leader's clock, and not counted: those of several groups can be compared then. What an entry of the log says
+    /// counts, so members may differ in it, and it may change from start to start.
+    pub stamps: bool,
     /// Seed of the election timeouts: the same seed makes the same choices.
     pub seed: u64,
     /// Secret for passwords of sessions, drawn at each start: it becomes the ensemble's if this member leads one that has none.

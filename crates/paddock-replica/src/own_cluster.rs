@@ -143,7 +143,7 @@ mod tests {
             Command::encode(SessionId(0), 0, IdList::NONE, op, &body, &mut command);
             batch.push(&command);
         }
-        let mut entry = EntryBuilder::new();
+        let mut entry = EntryBuilder::new(false);
         entry.add(&batch.take(Origin { member: 1, incarnation: 1 }, 0), 0);
         LogEntry { index: 3, term: 2, payload: entry.take() }
     }

@@ -294,7 +294,7 @@ mod tests {
     fn sessions(requests: &mut Requests) -> Vec<i64> {
         requests.close_batch();
         requests.send_all_again();
-        let mut entry = EntryBuilder::new();
+        let mut entry = EntryBuilder::new(false);
         requests.unsent().iter().for_each(|batch| entry.add(batch, 0));
         batches(&entry.take()).flat_map(|batch| batch.commands()).map(|command| command.session.0).collect()
     }

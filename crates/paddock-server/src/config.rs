@@ -293,6 +293,8 @@ impl Config {
             // No follower lags behind a member alone.
             entry_bytes_kept: if self.ensemble.is_some() { ENTRY_BYTES_KEPT } else { 0 },
             linearizable_reads: self.has_linearizable_reads(),
+            // With one group zxids are counted.
+            stamps: false,
             lease_clock_bound_ms: self.ensemble.as_ref().and_then(|ensemble| ensemble.lease_clock_bound_ms),
             secret: SessionSecret(random_bytes()),
             // The standard library's hash tables are seeded by the system's chance.

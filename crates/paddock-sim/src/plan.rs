@@ -71,6 +71,7 @@ impl RunPlan {
         settings.throw_portions(&mut Chance::of(seed, "portions"));
         let mut weather = Weather::throw(&mut chance);
         settings.numbering = Numbering::throw(&mut Chance::of(seed, "numbering"));
+        settings.stamping = *Chance::of(seed, "stamps").pick(&[0, 0, 0, 0, 0, 0, 500, 1000]);
         theme.shape(&mut settings, &mut weather, &mut clients);
         if changes_members {
             let habits = Habits::throw(settings.tick_ms, &mut dice);

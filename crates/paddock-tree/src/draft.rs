@@ -297,6 +297,7 @@ impl Draft {
             sessions.into_iter().map(|(id, timeout_ms)| (id, Session::new(timeout_ms, member))).collect();
         let mut tree = Tree {
             zxid,
+            floor: Zxid(0),
             store,
             sessions,
             origins: Origins::default(),

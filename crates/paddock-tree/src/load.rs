@@ -148,7 +148,7 @@ impl TreeLoader {
         let quota = store.find(QUOTA).expect("the system znodes are there");
         let Header { zxid, sessions, origins, ensemble, secret, .. } = header;
         let overruns = QuotaOverruns::default();
-        Ok(Tree { zxid, store, sessions, origins, ensemble, secret, quota, overruns })
+        Ok(Tree { zxid, floor: Zxid(0), store, sessions, origins, ensemble, secret, quota, overruns })
     }
 
     fn read_header(&mut self, r: &mut Reader<'_>) -> Result<(), LoadError> {

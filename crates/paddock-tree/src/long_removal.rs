@@ -85,8 +85,7 @@ impl Tree {
 
     /// Refuses a command with an error that is known beforehand. It takes a zxid, as every refusal does.
     pub fn refuse<'a>(&mut self, error: ErrorCode) -> Outcome<'a> {
-        self.zxid = self.zxid.next();
-        Outcome { zxid: self.zxid, result: Err(error), changes: Changes::new() }
+        Outcome { zxid: self.take_zxid(), result: Err(error), changes: Changes::new() }
     }
 }
 
@@ -108,13 +107,13 @@ impl LongRemoval<'_> {
         if self.doomed.len() <= self.at_once {
             return None;
         }
-        tree.zxid = tree.zxid.next();
+        let zxid = tree.take_zxid();
         let mut changes = Changes::new();
         for _ in 0..self.at_once {
             let (path, node) = self.take_next().expect("there are more than a portion");
-            tree.remove(tree.zxid, node, Cow::Owned(path), &mut changes);
+            tree.remove(zxid, node, Cow::Owned(path), &mut changes);
         }
-        Some(Outcome { zxid: tree.zxid, result: Ok(WriteReply::Done), changes })
+        Some(Outcome { zxid, result: Ok(WriteReply::Done), changes })
     }
 
     /// Looks up all and removes all portions, where no reader waits for the tree.

@@ -29,6 +29,8 @@ pub(crate) const SYSTEM_PATHS: [&str; 4] = ["/", "/zookeeper", QUOTA, CONFIG];
 pub struct Tree {
     /// Zxid of the last command applied.
     pub(crate) zxid: Zxid,
+    /// The smallest zxid that a command of the current entry of the log may take: the entry says so.
+    pub(crate) floor: Zxid,
     pub(crate) store: Store,
     pub(crate) sessions: BTreeMap<SessionId, Session>,
     pub(crate) origins: Origins,
@@ -82,7 +84,17 @@ impl Tree {
         assert!(adopted.is_ok() && store.weigh(), "the system znodes are a tree");
         let (sessions, origins) = (BTreeMap::new(), Origins::default());
         let overruns = QuotaOverruns::default();
-        Tree { zxid: Zxid(0), store, sessions, origins, ensemble: None, secret: None, quota, overruns }
+        Tree {
+            zxid: Zxid(0),
+            floor: Zxid(0),
+            store,
+            sessions,
+            origins,
+            ensemble: None,
+            secret: None,
+            quota,
+            overruns,
+        }
     }
 
     /// Refuses those who have none of the wanted permissions for a znode.
@@ -130,11 +142,25 @@ impl Tree {
         if let Some(result) = without_zxid {
             return Outcome { zxid: self.zxid, result, changes: Changes::new() };
         }
-        self.zxid = self.zxid.next();
+        self.take_zxid();
         let mut changes = Changes::new();
         let result = self.dispatch(command, &mut changes);
         assert!(result.is_ok() || changes.is_empty(), "a refusal changes nothing");
         Outcome { zxid: self.zxid, result, changes }
+    }
+
+    /// The next zxid, for a transaction that begins.
+    #[inline]
+    pub(crate) fn take_zxid(&mut self) -> Zxid {
+        self.zxid = self.zxid.next().max(self.floor);
+        self.zxid
+    }
+
+    /// The commands that follow stand in an entry of the log with this floor: none of them takes a smaller zxid. Without a floor, 0, each
+    /// takes the one behind the last.
+    #[inline]
+    pub fn begin_entry(&mut self, floor: Zxid) {
+        self.floor = floor;
     }
 
     fn dispatch<'a>(
@@ -333,6 +359,19 @@ pub(crate) fn system_node(name: &str) -> Record<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn no_transaction_of_an_entry_takes_a_zxid_below_its_floor() {
+        let mut tree = Tree::new();
+        let mut refuse = |floor: i64| {
+            tree.begin_entry(Zxid(floor));
+            [(); 2].map(|()| tree.refuse(ErrorCode::NotEmpty).zxid.0)
+        };
+        assert_eq!(refuse(0), [1, 2]);
+        assert_eq!(refuse(100), [100, 101]);
+        assert_eq!(refuse(50), [102, 103], "zxids never fall");
+        assert_eq!(refuse(0), [104, 105]);
+    }
 
     #[test]
     fn a_new_tree_is_as_zookeeper_makes_it() {

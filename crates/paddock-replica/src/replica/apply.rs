@@ -8,7 +8,7 @@ use paddock_state::{ConnId, Connected, Now, Outboxes, ProvenIds, QueuedRead, Res
 use paddock_tree::{Command, Guess, Outcome, Tree};
 
 use super::Replica;
-use crate::batch::{Batch, batches};
+use crate::batch::{Batch, batches, floor};
 use crate::configuration::ConfigurationEntry;
 use crate::held_state::{HeldState, Stretch};
 use crate::queued_item::QueuedItem;
@@ -26,6 +26,7 @@ impl Replica<'_> {
             match ConfigurationEntry::decode(&entry.payload) {
                 Some(change) => self.apply_configuration(entry.index, change, held.parts().0),
                 None => {
+                    held.parts().0.tree_mut().begin_entry(floor(&entry.payload));
                     for batch in batches(&entry.payload) {
                         applied.commands += self.apply_batch(now, &batch, held, &mut stretch);
                     }

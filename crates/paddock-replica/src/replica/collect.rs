@@ -15,7 +15,7 @@ use crate::question::Question;
 use crate::queued_item::QueuedItem;
 use crate::raft_id::{all_logged, logged};
 use crate::requests::Placed;
-use crate::{Cluster, HardState, LogEntry};
+use crate::{Cluster, HardState, LogEntry, ReplicaOptions};
 
 impl Replica<'_> {
     /// Collects what is to be done now. To be called, and its effects carried out, until there are none.
@@ -156,8 +156,9 @@ impl Replica<'_> {
             }
         }
         self.group.leadership = leadership;
-        let lease_clock_bound_ms = self.presence.options.lease_clock_bound_ms;
-        self.group.leading = self.group.consensus.is_leader().then(|| Leading::new(lease_clock_bound_ms));
+        let ReplicaOptions { lease_clock_bound_ms, stamps, .. } = self.presence.options;
+        self.group.leading =
+            self.group.consensus.is_leader().then(|| Leading::new(lease_clock_bound_ms, stamps));
         self.propose_secret(now);
         self.presence.contact.make_due();
         self.group.transfer.receiver.forget_unless_of(leadership.term);

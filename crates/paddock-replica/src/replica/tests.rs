@@ -31,6 +31,7 @@ fn options(voters: Vec<u64>) -> ReplicaOptions {
         work_at_once: WORK_AT_ONCE,
         entry_bytes_kept: 2000,
         linearizable_reads: false,
+        stamps: false,
         lease_clock_bound_ms: None,
         secret: SessionSecret([7; SessionSecret::BYTES]),
         seed: 1,

@@ -101,6 +101,7 @@ impl Stage {
             garbage_interval_ms: 60_000,
             garbage_max: 100,
             removed_at_once: REMOVED_AT_ONCE,
+            stamps: false,
             work_at_once: WORK_AT_ONCE,
             entry_bytes_kept: 2000,
             linearizable_reads: self.linearizable_reads,

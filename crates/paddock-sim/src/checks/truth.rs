@@ -52,10 +52,12 @@ struct Settled {
 pub(crate) struct Truth {
     entries: Vec<Settled>,
     model: Model,
-    /// Commands that took each zxid, from 1.
-    told: Vec<Rc<Happened>>,
-    /// Models of the tree at each zxid, from 0.
-    models: Vec<Model>,
+    /// Commands that took each zxid.
+    told: BTreeMap<Zxid, Rc<Happened>>,
+    /// Models of the tree at each of these.
+    models: BTreeMap<Zxid, Model>,
+    /// Model of the tree before anything was told.
+    beginning: Model,
     /// Znodes that a transaction removes at most where a command removes more.
     removed_at_once: usize,
     /// The incarnation of each member that counts, and the number of its last batch.
@@ -86,6 +88,7 @@ impl Truth {
             return Ok(Vec::new());
         }
         let mut all = Vec::new();
+        self.model.begin_entry(entry.floor());
         for batch in entry.batches() {
             if batch.number == Batch::UNNUMBERED || self.admit(batch.origin, batch.number) {
                 all.extend(batch.commands().flat_map(|command| self.apply(entry, &command)));
@@ -130,9 +133,6 @@ impl Truth {
             enforces_quotas: command.enforces_quotas,
             wish: Wish::of(&command.write),
         };
-        if self.models.is_empty() {
-            self.models.push(self.model.clone());
-        }
         let mut all = Vec::new();
         while let Some(outcome) = self.model.remove_portion(&call, self.removed_at_once) {
             all.push(self.note(Happened { goes_on: true, ..Happened::new(entry, call.clone(), outcome) }));
@@ -145,9 +145,10 @@ impl Truth {
     /// The model is as it was made by what happened last.
     fn note(&mut self, happened: Happened) -> Rc<Happened> {
         let happened = Rc::new(happened);
-        if self.model.zxid().0 as usize == self.models.len() {
-            self.told.push(happened.clone());
-            self.models.push(self.model.clone());
+        let zxid = self.model.zxid();
+        if zxid > Zxid(0) && !self.told.contains_key(&zxid) {
+            self.told.insert(zxid, happened.clone());
+            self.models.insert(zxid, self.model.clone());
         }
         happened
     }
@@ -196,8 +197,8 @@ impl Truth {
     /// Model of the tree at a zxid.
     pub(crate) fn model_at(&self, zxid: Zxid) -> Option<&Model> {
         match zxid {
-            Zxid(0) if self.models.is_empty() => Some(&self.model),
-            Zxid(zxid) => self.models.get(usize::try_from(zxid).ok()?),
+            Zxid(0) => Some(&self.beginning),
+            zxid => self.models.get(&zxid),
         }
     }
 
@@ -206,13 +207,12 @@ impl Truth {
         let begins = |happened: &&Rc<Happened>| {
             matches!(happened.call.wish, Wish::Reconfig { .. }) && happened.outcome.result.is_ok()
         };
-        let before = &self.told[..(zxid.0 as usize - 1).min(self.told.len())];
-        before.iter().rev().find(begins).map(Rc::as_ref)
+        self.told.range(..zxid).map(|(_, happened)| happened).rev().find(begins).map(Rc::as_ref)
     }
 
     /// Command that took a zxid.
     pub(crate) fn at(&self, zxid: Zxid) -> Option<&Rc<Happened>> {
-        self.told.get(usize::try_from(zxid.0).ok()?.checked_sub(1)?)
+        self.told.get(&zxid)
     }
 }
 
@@ -221,6 +221,11 @@ impl WatchedHistory for Truth {
 
     fn changes_at(&self, zxid: Zxid) -> Option<&[Change<'_>]> {
         self.at(zxid).map(|happened| &happened.outcome.changes[..])
+    }
+
+    fn changes_behind(&self, zxid: Zxid) -> Option<(Zxid, &[Change<'_>])> {
+        let (next, happened) = self.told.range(zxid.next()..).next()?;
+        Some((*next, &happened.outcome.changes[..]))
     }
 
     fn stamps_at(&self, zxid: Zxid, path: &str) -> Option<Stamps> {

@@ -21,6 +21,9 @@ pub(crate) trait WatchedHistory {
     /// Changes of a zxid, or `None` if nothing has it yet.
     fn changes_at(&self, zxid: Zxid) -> Option<&[Change<'_>]>;
 
+    /// The next zxid behind this one that something has, with its changes.
+    fn changes_behind(&self, zxid: Zxid) -> Option<(Zxid, &[Change<'_>])>;
+
     /// Zxids of a znode as they were at this zxid, or `None` if it was not there.
     fn stamps_at(&self, zxid: Zxid, path: &str) -> Option<Stamps>;
 
@@ -162,8 +165,11 @@ impl Watching {
 
     fn play(&mut self, history: &impl WatchedHistory, zxid: Zxid, ids: &[Id]) {
         while self.through < zxid && !self.held.is_empty() {
-            self.through = self.through.next();
-            let Some(changes) = history.changes_at(self.through) else { return };
+            let Some((next, changes)) = history.changes_behind(self.through) else { return };
+            if next > zxid {
+                break;
+            }
+            self.through = next;
             for change in changes {
                 let (kind, path) = (change.kind, &*change.path);
                 if self.held.wakes(kind, path) && may_read(change, ids) {
@@ -320,11 +326,14 @@ impl Watching {
             told.extend(between);
             left.be_told_meanwhile(&told)?;
             told.iter().for_each(|(kind, path)| hidden.forget_woken(*kind, path));
-            let since = relative_zxid.next().0..=now.0;
+            let behind = |zxid: &Zxid| history.changes_behind(*zxid).map(|(next, _)| next);
+            let since: Vec<Zxid> = std::iter::successors(behind(&relative_zxid), behind)
+                .take_while(|zxid| *zxid <= now)
+                .collect();
             for (kind, path) in expected {
                 let is_told = told.iter().any(|(_, about)| *about == path);
                 ensure!(
-                    is_told || since.clone().any(|zxid| happened_unseen(history, Zxid(zxid), &path, ids)),
+                    is_told || since.iter().any(|zxid| happened_unseen(history, *zxid, &path, ids)),
                     CHECKER,
                     "watches are set again in portions, and {told:?} is told, but not {kind:?} of {path}"
                 );

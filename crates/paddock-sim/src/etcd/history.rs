@@ -81,6 +81,11 @@ impl WatchedHistory for Changes {
         (zxid.0 <= self.newest).then_some(changes)
     }
 
+    fn changes_behind(&self, zxid: Zxid) -> Option<(Zxid, &[Change<'_>])> {
+        let next = zxid.next();
+        Some((next, self.changes_at(next)?))
+    }
+
     fn stamps_at(&self, zxid: Zxid, path: &str) -> Option<Stamps> {
         let all = self.stamps.get(path)?;
         let behind = all.partition_point(|(revision, _)| *revision <= zxid.0);

@@ -43,6 +43,8 @@ pub(crate) struct Settings {
     pub(crate) znodes_per_slice: usize,
     pub(crate) piece_bytes: u64,
     pub(crate) segment_bytes: u64,
+    /// Starts of a thousand whose terms as a leader have stamps for zxids.
+    pub(crate) stamping: u64,
     /// Starts of a thousand that compress the log from then on.
     pub(crate) compressing: u64,
     pub(crate) entry_bytes_kept: usize,
@@ -84,6 +86,7 @@ impl Settings {
             linearizable_reads: chance.one_in(4),
             lease_clock_bound_ms: chance.one_in(4).then_some(Settings::LEASE_CLOCK_BOUND_MS),
             compressing: *chance.pick(&[0, 0, 500, 1000]),
+            stamping: 0,
             limits: Limits::default(),
             client_buffers_max: ClientBuffers::MAX_BY_DEFAULT,
         }
@@ -150,6 +153,7 @@ impl Settings {
             log_compression: Chance::of(seed, "compression").permille(self.compressing),
             entry_bytes_kept: self.entry_bytes_kept,
             linearizable_reads: self.linearizable_reads,
+            stamps: Chance::of(seed, "stamps").permille(self.stamping),
             lease_clock_bound_ms: self.lease_clock_bound_ms,
             secret: SessionSecret(std::array::from_fn(|at| secret.below(256) as u8 ^ at as u8)),
             seed,
