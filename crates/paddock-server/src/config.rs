@@ -6,7 +6,6 @@ mod changes;
 mod client_limits;
 mod etcd;
 mod kerberos;
-mod tracing;
 
 use std::hash::{BuildHasher, RandomState};
 use std::net::SocketAddr;
@@ -27,13 +26,13 @@ pub use paddock_os::LateNames;
 pub use paddock_proto::{ClientAddress, Dialect, EnsembleMember, MemberRole as Role};
 use paddock_proto::{MemberNumber, SessionSecret};
 use paddock_replica::{Founding, Membership, WORK_AT_ONCE, raft_id};
+pub use paddock_spans::{EndpointError, TracesEndpoint, Tracing};
 use paddock_state::{MemberFacts, WatchLimits};
 pub use paddock_tls::{
     CallerIdentity, CipherSuite, ClientAuth, ClientTls, OneSidedStores, Password, PeerTls, PortProtocol,
     Secret, Store, TlsMode, TlsVersions,
 };
 use paddock_tree::{REMOVED_AT_ONCE, Tree, member_lines};
-pub use tracing::{EndpointError, TracesEndpoint, Tracing};
 
 use paddock_tls::random_bytes;
 

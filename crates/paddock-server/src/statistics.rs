@@ -1,5 +1,5 @@
-//! Counters and times that all threads of a member write, and what is gathered of them: statistics, the audit log, spans of traced
-//! requests. Reports on them stand in `reports/`.
+//! Counters and times that all threads of a member write, and what is gathered of them: statistics and the audit log.
+//! Reports on them stand in `reports/`.
 
 pub(crate) mod audit;
 pub(crate) mod contacts;
@@ -12,13 +12,14 @@ pub(crate) mod metric;
 pub(crate) mod request_times;
 pub(crate) mod server_metrics;
 pub(crate) mod snapshot_board;
-pub(crate) mod spans;
 pub(crate) mod stats;
 pub(crate) mod summary;
 pub(crate) mod user;
 pub(crate) mod version;
 
 use std::sync::Arc;
+
+use paddock_spans::Spans;
 
 use contacts::Contacts;
 use etcd_metrics::EtcdStats;
@@ -27,7 +28,6 @@ use hot::Hot;
 use request_times::RequestTimes;
 use server_metrics::ServerMetrics;
 use snapshot_board::SnapshotBoard;
-use spans::Spans;
 use stats::Stats;
 
 use crate::Config;

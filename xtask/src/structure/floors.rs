@@ -11,6 +11,7 @@ const FLOORS: &[(&str, u32)] = &[
     ("paddock-proto", 0),
     ("paddock-sasl", 0),
     ("paddock-yaml", 0),
+    ("paddock-spans", 1),
     ("paddock-tree", 1),
     ("paddock-storage", 1),
     ("paddock-tls", 1),

@@ -8,6 +8,7 @@ use paddock_front::{Answered, FrontEvent, Host, Received, Served, TracedRequest,
 use paddock_proto::jute::Reader;
 use paddock_proto::{OpCode, SessionId};
 use paddock_replica::{Replicated, Role};
+use paddock_spans::{Ending, Span, TraceContext};
 use paddock_state::{Now, Outbox, State};
 use paddock_tls::random_bytes;
 use parking_lot::{MappedRwLockReadGuard, RwLockReadGuard};
@@ -17,7 +18,6 @@ use crate::reports::four_letter_words;
 use crate::shared::Shared;
 use crate::statistics::hot::{self, SlowRequest};
 use crate::statistics::request_times::{Recorder, Stage, TurnOperations};
-use crate::statistics::spans::{Ending, Span, TraceContext};
 use crate::statistics::stats::{ConnStats, Traffic};
 
 /// Bytes of a frame that say how long it is. They are no part of a reply's size, as in ZooKeeper.

@@ -6,19 +6,20 @@ const TRACE_ID_DIGITS: usize = 32;
 
 /// Whose part a span is.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct TraceContext {
-    pub(crate) trace_id: u128,
+pub struct TraceContext {
+    /// The trace; not 0.
+    pub trace_id: u128,
     /// The client's span; 0 if it has none.
-    pub(crate) parent: u64,
+    pub parent: u64,
     /// Data of other tracers about this trace. It is passed on.
-    pub(crate) state: String,
+    pub state: String,
 }
 
 impl TraceContext {
     /// Decodes the bytes behind a request: a byte that says if there is a context, and four lines, which are a UUID, two
     /// numbers with a text between them, and nothing that a request depends on. `None` if there is no context that asks
     /// for spans.
-    pub(crate) fn decode(trace: &[u8]) -> Option<TraceContext> {
+    pub fn decode(trace: &[u8]) -> Option<TraceContext> {
         let Some((1, lines)) = trace.split_first() else { return None };
         let mut lines = std::str::from_utf8(lines).ok()?.split('\n');
         let trace_id = lines.next()?.replace('-', "");

@@ -13,16 +13,18 @@ use ureq::Agent;
 
 use super::Span;
 use super::otlp::{self, Resource};
-use crate::config::Tracing;
+use crate::settings::Tracing;
 
 /// Time that the last spans may take when the member stops.
 pub(super) const FLUSH_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Numbers of spans that left this member, and that were dropped.
 #[derive(Debug, Default)]
-pub(crate) struct Counts {
-    pub(crate) exported: AtomicU64,
-    pub(crate) dropped: AtomicU64,
+pub struct Counts {
+    /// Spans that the endpoint has taken.
+    pub exported: AtomicU64,
+    /// Spans that found no room, or were refused.
+    pub dropped: AtomicU64,
 }
 
 const BATCH_SPANS: usize = 512;

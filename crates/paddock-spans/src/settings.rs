@@ -10,12 +10,14 @@ const TRACES: &str = "v1/traces";
 /// Export of spans, by OpenTelemetry's protocol over HTTP.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tracing {
+    /// Endpoint that takes the spans.
     pub endpoint: TracesEndpoint,
     /// Name of the member beside other services; all members of an ensemble have the same.
     pub service_name: String,
 }
 
 impl Tracing {
+    /// Service name, if none is set.
     pub const SERVICE_NAME: &str = "paddock";
 }
 
@@ -51,6 +53,7 @@ impl TracesEndpoint {
         }
     }
 
+    /// The URL as it was given.
     pub fn url(&self) -> &str {
         &self.0
     }

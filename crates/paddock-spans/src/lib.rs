@@ -7,6 +7,7 @@
 mod context;
 mod exporter;
 mod otlp;
+mod settings;
 mod span;
 
 use std::sync::Arc;
@@ -16,18 +17,21 @@ use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
 use paddock_os::threads::spawn;
 use paddock_proto::MemberNumber;
 
-use crate::config::Tracing;
-pub(crate) use context::TraceContext;
-use exporter::{Counts, Exporter, FLUSH_TIMEOUT};
-pub(crate) use span::{Ending, Span};
+pub use context::TraceContext;
+pub use exporter::Counts;
+use exporter::{Exporter, FLUSH_TIMEOUT};
+pub use settings::{EndpointError, TracesEndpoint, Tracing};
+pub use span::{Ending, Span};
 
 /// Beside a batch that is under way. A span has a few hundred bytes.
 const QUEUE_SPANS: usize = 4096;
+
 /// The way of ended spans to the thread that posts them.
 #[derive(Debug)]
-pub(crate) struct Spans {
+pub struct Spans {
     queue: Sender<Box<Span>>,
-    pub(crate) counts: Arc<Counts>,
+    /// Spans that were exported, and dropped.
+    pub counts: Arc<Counts>,
     stop: Sender<()>,
     /// Closes when the thread has ended.
     ended: Receiver<()>,
@@ -35,7 +39,7 @@ pub(crate) struct Spans {
 
 impl Spans {
     /// Starts the thread.
-    pub(crate) fn start(config: &Tracing, member: MemberNumber) -> Spans {
+    pub fn start(config: &Tracing, member: MemberNumber) -> Spans {
         let (queue, queued) = bounded(QUEUE_SPANS);
         let (stop, stopped) = bounded(1);
         let (end, ended) = bounded(0);
@@ -48,7 +52,8 @@ impl Spans {
         Spans { queue, counts, stop, ended }
     }
 
-    pub(crate) fn end(&self, mut span: Box<Span>, ending: Ending) {
+    /// Ends a span, and queues it to be posted.
+    pub fn end(&self, mut span: Box<Span>, ending: Ending) {
         span.end(ending);
         if self.queue.try_send(span).is_err() {
             self.counts.dropped.fetch_add(1, Relaxed);
@@ -56,7 +61,7 @@ impl Spans {
     }
 
     /// Lets the thread post what it has, and waits for that as long as is bearable.
-    pub(crate) fn flush(&self) {
+    pub fn flush(&self) {
         // A stop that is in the channel already is as good as another one.
         let _ = self.stop.try_send(());
         if self.ended.recv_timeout(FLUSH_TIMEOUT) == Err(RecvTimeoutError::Timeout) {

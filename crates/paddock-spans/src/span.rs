@@ -11,8 +11,9 @@ use super::TraceContext;
 /// Bytes of a path that are told. Most are much shorter, and many spans may wait at once.
 const PATH_BYTES_MAX: usize = 1024;
 
+/// A request with a tracing context.
 #[derive(Clone, Debug)]
-pub(crate) struct Span {
+pub struct Span {
     pub(crate) context: TraceContext,
     pub(crate) id: u64,
     /// `None` if it is not known here.
@@ -31,18 +32,16 @@ pub(crate) struct Span {
 
 /// End of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Ending {
-    Replied {
-        zxid: Zxid,
-        error: Option<ErrorCode>,
-    },
+pub enum Ending {
+    /// With a reply.
+    Replied { zxid: Zxid, error: Option<ErrorCode> },
     /// The connection ended first.
     Unanswered,
 }
 
 impl Ending {
     /// As the last of these whole frames says, in the member's form: there may be events in front of a reply.
-    pub(crate) fn of_reply(mut frames: &[u8]) -> Ending {
+    pub fn of_reply(mut frames: &[u8]) -> Ending {
         let mut ending = Ending::Unanswered;
         while let Some((len, rest)) = frames.split_first_chunk() {
             let (frame, rest) = rest.split_at(i32::from_be_bytes(*len) as usize);
@@ -61,7 +60,7 @@ impl Ending {
 
 impl Span {
     /// Begins with a request that has just come, or `None` if it has no header.
-    pub(crate) fn begin(
+    pub fn begin(
         context: TraceContext,
         request: &[u8],
         wide_xids: bool,
@@ -128,13 +127,13 @@ fn begins_with_path(op: OpCode) -> bool {
 }
 
 #[cfg(test)]
-pub(super) mod tests {
+pub(crate) mod tests {
     use paddock_proto::jute::Writer;
     use paddock_proto::{Xid, frame};
 
     use super::*;
 
-    pub(in super::super) fn begin(op: i32, body: impl FnOnce(&mut Vec<u8>)) -> Box<Span> {
+    pub(crate) fn begin(op: i32, body: impl FnOnce(&mut Vec<u8>)) -> Box<Span> {
         let context = TraceContext { trace_id: 0xabc, parent: 77, state: "a=1".into() };
         let mut request = Vec::new();
         request.put_i32(5);

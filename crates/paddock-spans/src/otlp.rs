@@ -186,8 +186,8 @@ mod tests {
     use paddock_proto::{OpCode, Zxid};
     use serde_json::json;
 
-    use super::super::span::tests::begin;
     use super::*;
+    use crate::span::tests::begin;
 
     fn encoded(span: Span) -> serde_json::Value {
         let request = encode(&Resource::new("paddock", 3), &[span]);
