@@ -60,7 +60,7 @@ impl Response {
         self.status
     }
 
-    /// The same with another status code.
+    /// Changes the status code.
     pub fn with_status(mut self, status: StatusCode) -> Response {
         self.status = status;
         self

@@ -34,6 +34,7 @@ const EXHAUSTED_PAUSE: Duration = Duration::from_millis(50);
 /// A port at which the server listens.
 #[derive(Debug)]
 pub struct HttpPort {
+    /// Its socket, which may have to wait for its address.
     pub listener: LatePort,
     /// Routes that are served at it.
     pub surface: Surface,

@@ -14,6 +14,7 @@ pub const MESSAGE_BYTES_MAX: usize = (1 << 30) + (1 << 20);
 /// Address at which another member listens.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PeerAddress {
+    /// Number of the member.
     pub id: MemberNumber,
     /// `host:port`; the host is resolved anew at every attempt.
     pub address: String,
@@ -24,7 +25,9 @@ pub struct PeerAddress {
 pub struct LinkOptions {
     /// This member's number.
     pub own: MemberNumber,
+    /// Address at which the other members connect.
     pub listen: ListenAt,
+    /// The way to look names up.
     pub look_up: LookUp,
     /// Tries to listen that are made, a second apart, while the address is not there; 0 is no limit.
     pub bind_tries: u32,
@@ -36,6 +39,7 @@ pub struct LinkOptions {
     pub peers: Vec<PeerAddress>,
     /// Seed for pauses and for the numbers that tell connections apart; another one at every start.
     pub seed: u64,
+    /// Times of the links.
     pub timing: Timing,
     /// Links without TLS if there is none.
     pub tls: Option<Tls>,
@@ -56,6 +60,7 @@ pub struct Timing {
     pub greeting: Duration,
     /// The pause after a first failed attempt; it doubles until it reaches `pause_max`.
     pub pause_min: Duration,
+    /// The longest pause after a failed attempt.
     pub pause_max: Duration,
 }
 

@@ -18,16 +18,23 @@ use super::settings::{PeerAddress, Timing};
 /// Events of the links. For one peer `Up` and `Down` alternate, and its messages come between them.
 #[derive(Debug)]
 pub enum LinkEvent {
+    /// A message has come.
     Message {
+        /// Its sender.
         from: MemberNumber,
+        /// Its bytes.
         bytes: Received,
         /// Nothing else has come with it that was not told yet.
         is_last: bool,
     },
+    /// A link is there.
     Up {
+        /// The other member.
         peer: MemberNumber,
     },
+    /// A link is gone.
     Down {
+        /// The other member.
         peer: MemberNumber,
     },
     /// Other members can connect at these addresses from now on.

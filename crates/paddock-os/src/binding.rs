@@ -137,12 +137,10 @@ fn listen_at_all<L>(port: u16, bind: impl Fn(SocketAddr) -> io::Result<L>) -> Re
 /// A port for clients or for HTTP, which listens or will.
 #[derive(Debug)]
 pub enum LatePort {
+    /// Listening.
     Bound(TcpListener),
     /// Its address is not there yet.
-    Waiting {
-        at: PortAt,
-        tries: Tries,
-    },
+    Waiting { at: PortAt, tries: Tries },
 }
 
 /// The place of a port.

@@ -12,6 +12,7 @@ const RESERVE_MAX: u64 = 128;
 /// Origin of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Caller {
+    /// A client of the member.
     Client,
     /// Requests over HTTP for the member's health: half of the reserve is there for it.
     Http,

@@ -34,6 +34,7 @@ impl LateNames {
         }
     }
 
+    /// All names.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.0.iter().map(String::as_str)
     }

@@ -47,3 +47,17 @@ pub fn resident_bytes() -> u64 {
         status.lines().find_map(|line| line.strip_prefix("VmRSS:")?.split_whitespace().next()?.parse().ok());
     kib.map_or(0, |kib: u64| kib * 1024)
 }
+
+/// Name of the user that runs this process, or its number where it has none.
+pub fn user_name() -> String {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let number = status.lines().find_map(|line| line.strip_prefix("Uid:")?.split_whitespace().next());
+    let Some(number) = number else { return "?".into() };
+    let users = std::fs::read_to_string("/etc/passwd").unwrap_or_default();
+    let name = users.lines().find_map(|line| {
+        let mut fields = line.split(':');
+        let name = fields.next()?;
+        (fields.nth(1)? == number).then(|| name.to_owned())
+    });
+    name.unwrap_or_else(|| number.to_owned())
+}

@@ -7,6 +7,7 @@
 mod answer;
 mod checker;
 mod gate;
+mod metrics;
 mod pair;
 mod reference;
 mod returns;
@@ -22,7 +23,7 @@ use paddock_state::ConnId;
 use parking_lot::Mutex;
 use tokio::sync::mpsc::{Sender, channel};
 
-use crate::statistics::cross_check_metrics::CrossCheckStats;
+use crate::cross_check::metrics::CrossCheckStats;
 
 /// Pieces and bytes that may wait for the thread.
 const PIECES_MAX: usize = 16 << 10;

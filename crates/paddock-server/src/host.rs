@@ -13,11 +13,11 @@ use paddock_front::LimitHit;
 use paddock_member::Clock as _;
 use paddock_replica::{HeldState, Replicated};
 use paddock_state::{ConnId, Now, Outboxes, RefusedWatches};
+use paddock_statistics::request_times::{self, Stage};
 use parking_lot::RwLockWriteGuard;
 
 use crate::engine_report::EngineReport;
 use crate::shared::Shared;
-use crate::statistics::request_times::{self, Stage};
 use quota_report::QuotaReport;
 #[cfg(test)]
 pub(crate) use run::round;

@@ -10,6 +10,7 @@
 //! ```
 
 mod admin;
+mod audit;
 mod clients;
 mod clock;
 mod config;
@@ -19,6 +20,7 @@ mod engine_report;
 mod engines;
 mod error;
 mod etcd;
+mod etcd_metrics;
 #[doc(hidden)]
 pub mod fuzzing;
 mod host;
@@ -35,6 +37,7 @@ mod server;
 mod shared;
 mod statistics;
 mod timed_disk;
+mod version;
 
 pub use config::{
     AdminSettings, AdminTls, AuditTarget, CallerIdentity, CipherSuite, ClientAddress, ClientAuth,
@@ -50,6 +53,6 @@ pub use paddock_forward::{Held, MirrorMode, SourceRequest};
 pub use paddock_member::{IdentityError, IncomingError, MemberError, RecoveryError};
 pub use paddock_os::binding::BindError;
 pub use paddock_os::descriptors::raise_descriptor_limit;
+pub use paddock_statistics::log_lines::count_lost_log_lines;
 pub use paddock_tls::{QuorumTls, StoreError, TlsError, TlsSocket, TlsWriter, warn_of_readable_file};
 pub use server::Server;
-pub use statistics::log_lines::count_lost_log_lines;

@@ -10,6 +10,7 @@ use paddock_os::memory;
 use paddock_os::process;
 use paddock_os::threads::spawn;
 
+use crate::clock::wall_ms;
 use crate::shared::Shared;
 
 /// Interval at which memory is compared with its limit.
@@ -85,6 +86,7 @@ fn keep_history(shared: &Shared) {
     };
     shared.statistics.history.note(
         now_ms,
+        wall_ms(),
         shared.statistics.times.totals(),
         [watches, sessions, shared.statistics.clients.conn_count()],
     );

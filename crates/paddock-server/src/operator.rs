@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use paddock_replica::Role;
 use paddock_state::ConnId;
+use paddock_statistics::snapshot_board::SnapshotTaken;
 
 use crate::engines::EngineHandle;
 use crate::host::close_connections;
 use crate::shared::Shared;
-use crate::statistics::snapshot_board::SnapshotTaken;
 
 #[derive(Clone, Debug)]
 pub(crate) struct Operator {

@@ -8,6 +8,7 @@ use paddock_tls::ClientPort;
 use parking_lot::RwLock;
 
 use crate::Config;
+use crate::audit::Audit;
 use crate::clock::Clock;
 use crate::cross_check::CrossCheck;
 use crate::engine_report::{EngineBoard, EngineReport};
@@ -15,7 +16,6 @@ use crate::lifecycle::Lifecycle;
 use crate::live::LiveConfig;
 use crate::mailboxes::Mailboxes;
 use crate::statistics::Statistics;
-use crate::statistics::audit::Audit;
 
 /// Parts of a server that are made before there is a state: what it must not start without, and who goes along.
 #[derive(Debug, Default)]

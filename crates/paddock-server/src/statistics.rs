@@ -1,36 +1,18 @@
-//! Counters and times that all threads of a member write, and what is gathered of them: statistics and the audit log.
-//! Reports on them stand in `reports/`.
-
-pub(crate) mod audit;
-pub(crate) mod contacts;
-pub(crate) mod cross_check_metrics;
-pub(crate) mod etcd_metrics;
-pub(crate) mod history;
-pub(crate) mod hot;
-pub(crate) mod log_lines;
-pub(crate) mod metric;
-pub(crate) mod request_times;
-pub(crate) mod server_metrics;
-pub(crate) mod snapshot_board;
-pub(crate) mod stats;
-pub(crate) mod summary;
-pub(crate) mod user;
-pub(crate) mod version;
+//! All that a member counts and times, and the spans that it exports. Reports on them stand in `reports/`.
 
 use std::sync::Arc;
 
 use paddock_spans::Spans;
-
-use contacts::Contacts;
-use etcd_metrics::EtcdStats;
-use history::History;
-use hot::Hot;
-use request_times::RequestTimes;
-use server_metrics::ServerMetrics;
-use snapshot_board::SnapshotBoard;
-use stats::Stats;
+use paddock_statistics::contacts::Contacts;
+use paddock_statistics::history::History;
+use paddock_statistics::hot::Hot;
+use paddock_statistics::request_times::RequestTimes;
+use paddock_statistics::server_metrics::ServerMetrics;
+use paddock_statistics::snapshot_board::SnapshotBoard;
+use paddock_statistics::stats::Stats;
 
 use crate::Config;
+use crate::etcd_metrics::EtcdStats;
 
 /// All that a server counts.
 #[derive(Debug)]

@@ -6,9 +6,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
+use paddock_statistics::summary::SummaryCounter;
 use paddock_storage::{Access, Disk, DiskFile, OsDisk};
-
-use crate::statistics::summary::SummaryCounter;
 
 #[derive(Debug)]
 pub(crate) struct TimedDisk {

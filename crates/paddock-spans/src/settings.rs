@@ -31,7 +31,9 @@ pub enum EndpointError {
     #[error(
         "https is not spoken here: name an endpoint with http, such as a collector on this machine that passes spans on"
     )]
+    /// TLS, which is not offered.
     Https,
+    /// Something else than a URL.
     #[error("expected a URL, such as http://127.0.0.1:4318")]
     NoUrl,
 }

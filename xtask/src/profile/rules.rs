@@ -112,7 +112,7 @@ const RULES: &[(Pattern, ProfiledStage)] = &[
     (Source("paddock-storage/src/"), ProfiledStage::Syncing),
     (Source("paddock-links/src/"), ProfiledStage::HandingOver),
     (Source("paddock-os/src/socket.rs"), ProfiledStage::Sockets),
-    (Source("paddock-server/src/statistics/"), ProfiledStage::Counting),
+    (Source("paddock-statistics/src/"), ProfiledStage::Counting),
     (Source("paddock-server/src/reports/"), ProfiledStage::Counting),
     (Source("paddock-server/src/clients/"), ProfiledStage::Sockets),
     (Source("paddock-server/src/"), ProfiledStage::HandingOver),

@@ -157,7 +157,7 @@ mod tests {
         let server = |place: &str| format!("f /build/crates/paddock-server/src/{place}");
         check(
             "worker-0",
-            &[&server("statistics/stats.rs"), &server("clients/host.rs")],
+            &[&server("reports/metrics.rs"), &server("clients/host.rs")],
             ProfiledStage::Counting,
         );
         check("worker-0", &[&server("clients/serve.rs")], ProfiledStage::Sockets);

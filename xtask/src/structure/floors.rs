@@ -26,6 +26,7 @@ const FLOORS: &[(&str, u32)] = &[
     ("paddock-member", 4),
     ("paddock-bench", 4),
     ("paddock-etcd", 4),
+    ("paddock-statistics", 4),
     ("paddock-server", 5),
     ("paddock-config", 6),
     ("paddock", 7),

@@ -8,6 +8,8 @@ use hyper::header::ALLOW;
 use paddock_http::{Request, Response};
 use paddock_proto::SessionId;
 use paddock_replica::Role;
+use paddock_statistics::metric;
+use paddock_statistics::stats::ConnStats;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
@@ -19,9 +21,7 @@ use super::visibility::Viewer;
 use crate::reports::four_letter_words::last_operation;
 use crate::reports::metrics;
 use crate::reports::status::{self, SettingValue, Status};
-use crate::statistics::metric;
-use crate::statistics::stats::ConnStats;
-use crate::statistics::version::version_and_date;
+use crate::version::version_and_date;
 
 /// Fields of an answer by their names.
 pub(super) type Fields = Map<String, Value>;

@@ -14,7 +14,7 @@ use super::visibility::Viewer;
 use super::{authorization, browsers};
 use crate::reports::four_letter_words;
 use crate::reports::status::Status;
-use crate::statistics::version::VERSION;
+use crate::version::VERSION;
 
 /// Bytes of a command that comes as a body.
 pub(super) const COMMAND_BYTES_MAX: usize = 4096;

@@ -10,12 +10,12 @@ use hyper::StatusCode;
 use hyper::header::{CONNECTION, HeaderMap, REFRESH, RETRY_AFTER};
 use paddock_http::{Context, Request, RequiredProof, Response, Route};
 use paddock_replica::Role;
+use paddock_statistics::server_metrics::StartProgress;
 use serde_json::json;
 
 use super::{health, hosts, settings};
 use crate::Config;
 use crate::reports::status::role_name;
-use crate::statistics::server_metrics::StartProgress;
 
 /// Routes until there is a state.
 pub(crate) const STARTING_ROUTES: &[Route<Starting>] = &[

@@ -10,15 +10,15 @@ use paddock_proto::{OpCode, SessionId};
 use paddock_replica::{Replicated, Role};
 use paddock_spans::{Ending, Span, TraceContext};
 use paddock_state::{Now, Outbox, State};
+use paddock_statistics::hot::{self, SlowRequest};
+use paddock_statistics::request_times::{Recorder, Stage, TurnOperations};
+use paddock_statistics::stats::{ConnStats, Traffic};
 use paddock_tls::random_bytes;
 use parking_lot::{MappedRwLockReadGuard, RwLockReadGuard};
 
 use crate::clock::wall_ms;
 use crate::reports::four_letter_words;
 use crate::shared::Shared;
-use crate::statistics::hot::{self, SlowRequest};
-use crate::statistics::request_times::{Recorder, Stage, TurnOperations};
-use crate::statistics::stats::{ConnStats, Traffic};
 
 /// Bytes of a frame that say how long it is. They are no part of a reply's size, as in ZooKeeper.
 const FRAME_LENGTH_BYTES: usize = 4;

@@ -14,12 +14,12 @@ use paddock_proto::{
     frame,
 };
 use paddock_state::ConnId;
+use paddock_statistics::stats::ConnStats;
 
 use super::host::WorkerHost;
 use crate::clock;
 use crate::engines::EngineHandle;
 use crate::shared::Shared;
-use crate::statistics::stats::ConnStats;
 
 /// Time that a change may take before the administrator is told that it is not known what came of it.
 const PATIENCE: Duration = Duration::from_secs(10);

@@ -164,8 +164,9 @@ async fn say_farewell(socket: &TcpStream) {
 
 #[cfg(test)]
 mod tests {
+    use paddock_statistics::stats::ConnStats;
+
     use super::*;
-    use crate::statistics::stats::ConnStats;
 
     fn size_of_task<F>(_: fn(Rc<Wire>, Rc<Worker>) -> F) -> usize {
         size_of::<F>()

@@ -12,6 +12,7 @@ use paddock_front::{Condition, Front, LimitHit, Reached};
 use paddock_proto::{Id, SessionId};
 use paddock_replica::Role;
 use paddock_state::ConnId;
+use paddock_statistics::stats::{ConnStats, TooMany};
 use tokio::net::TcpStream;
 
 use super::flush_queue::{self, FlushQueue};
@@ -25,7 +26,6 @@ use crate::engine::BORROWED_TURNS_MAX;
 use crate::engines::EngineHandle;
 use crate::reports::word_thread::WordThread;
 use crate::shared::Shared;
-use crate::statistics::stats::{ConnStats, TooMany};
 
 /// After this time in milliseconds without another one, a connection is taken to be the only one that wants something.
 const ALONE_MS: u64 = 20;

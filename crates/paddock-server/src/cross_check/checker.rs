@@ -8,6 +8,7 @@ use paddock_front::is_read_by_clickhouse;
 use paddock_proto::jute::Reader;
 use paddock_proto::{ConnectRequest, ConnectResponse, OpCode, SessionId, Zxid};
 use paddock_state::ConnId;
+use paddock_statistics::request_times::operation_name;
 
 use super::answer;
 use super::gate::Gate;
@@ -15,8 +16,7 @@ use super::pair::{CheckedRequest, Event, Pair};
 use super::returns::Returns;
 use super::sequencer::{Answered, Place, Sequencer, writes};
 use super::sessions::Sessions;
-use crate::statistics::cross_check_metrics::CrossCheckStats;
-use crate::statistics::request_times::operation_name;
+use crate::cross_check::metrics::CrossCheckStats;
 
 /// Time after which the reference has no answer any more, and an event of one side no match, in milliseconds.
 const PATIENCE_MS: u64 = 10_000;

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use paddock_member::{Member, MemberError};
 use paddock_replica::Input;
 use paddock_state::ClientInput;
+use paddock_statistics::request_times;
 
 use super::combining::CombiningLock;
 use super::links;
@@ -18,7 +19,6 @@ use super::shell::MemberShell;
 use crate::error::ServerError;
 use crate::host::EngineHost;
 use crate::shared::Shared;
-use crate::statistics::request_times;
 
 /// An engine that works on another thread gets it for this many turns at most: what members say to what was written in the
 /// first comes soon.

@@ -8,7 +8,7 @@ use paddock_proto::jute::{Reader, Writer};
 
 use crate::config::PortProtocol;
 use crate::shared::Shared;
-use crate::statistics::version::VERSION;
+use crate::version::VERSION;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct MemberProfile {

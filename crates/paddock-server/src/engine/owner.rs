@@ -12,13 +12,13 @@ use paddock_links::Links;
 use paddock_member::{Member, MemberError, Work};
 use paddock_replica::{Cluster, Input};
 use paddock_state::{ClientInput, Serving};
+use paddock_statistics::request_times::Stage;
 
 use super::combining::Rest;
 use super::shell::MemberShell;
 use crate::engine::member_profile::MemberProfile;
 use crate::engine_report::EngineReport;
 use crate::shared::Shared;
-use crate::statistics::request_times::Stage;
 
 const TICK: Duration = Duration::from_millis(Member::TICK_MS);
 /// Pause between two looks at what the other members are told of this one.

@@ -7,12 +7,12 @@ use paddock_member::{Clock, Shell, SnapshotOrder, Taken};
 use paddock_proto::MemberNumber;
 use paddock_replica::{HeldState, Replicated};
 use paddock_state::{Now, Outboxes};
+use paddock_statistics::server_metrics::StartStep;
 use paddock_storage::SnapshotError;
 
 use super::links::Addresses;
 use super::snapshot_thread::SnapshotThread;
 use crate::host::EngineHost;
-use crate::statistics::server_metrics::StartStep;
 
 #[derive(Debug)]
 pub(crate) struct MemberShell {

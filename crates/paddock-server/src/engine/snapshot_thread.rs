@@ -7,10 +7,10 @@ use std::time::{Duration, Instant};
 use paddock_member::{SnapshotOrder, StateLock, Taken};
 use paddock_os::threads::try_spawn;
 use paddock_replica::Replicated;
+use paddock_statistics::snapshot_board::SnapshotTaken;
 use paddock_storage::SnapshotError;
 
 use crate::shared::Shared;
-use crate::statistics::snapshot_board::SnapshotTaken;
 
 /// Priority of the thread, as `nice` counts it.
 const LOW_PRIORITY: i32 = 10;

@@ -17,7 +17,7 @@ use tokio::time::timeout;
 use super::login::Login;
 use super::transport::{self, Carrier};
 use crate::config::{EtcdEndpoint, EtcdSettings};
-use crate::statistics::etcd_metrics::EtcdStats;
+use crate::etcd_metrics::EtcdStats;
 
 /// Time that a member of etcd gets to take a connection, and to check a password.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);

@@ -9,7 +9,7 @@ use tokio::task::LocalSet;
 
 use super::channel::{Channel, Driver, lost};
 use crate::config::EtcdSettings;
-use crate::statistics::etcd_metrics::EtcdStats;
+use crate::etcd_metrics::EtcdStats;
 
 /// A connection to one member of etcd. A call that fails is not made again.
 pub struct EtcdClient {

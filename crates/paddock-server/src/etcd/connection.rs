@@ -10,7 +10,7 @@ use tokio::time::{sleep, timeout};
 
 use super::channel::{Channel, Driver, lost};
 use crate::config::{EtcdEndpoint, EtcdSettings};
-use crate::statistics::etcd_metrics::EtcdStats;
+use crate::etcd_metrics::EtcdStats;
 
 /// Time between two tries to connect.
 const PAUSE: Duration = Duration::from_millis(200);

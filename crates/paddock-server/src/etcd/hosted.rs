@@ -17,9 +17,9 @@ use super::calls;
 use super::connection::Connection;
 use crate::config::EtcdSettings;
 use crate::engine_report::EngineReport;
+use crate::etcd_metrics::{EtcdReport, EtcdStats};
 use crate::host::{self, EngineHost, Inbox};
 use crate::shared::Shared;
-use crate::statistics::etcd_metrics::{EtcdReport, EtcdStats};
 
 /// Bytes of a request to etcd beside its keys and values.
 const REQUEST_RESERVE: usize = 16 << 10;

@@ -7,7 +7,7 @@ use hyper::http::HeaderValue;
 use tokio::sync::Mutex;
 
 use crate::config::EtcdUser;
-use crate::statistics::etcd_metrics::EtcdStats;
+use crate::etcd_metrics::EtcdStats;
 
 #[derive(Debug)]
 pub(super) struct Login {

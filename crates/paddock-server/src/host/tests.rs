@@ -9,6 +9,7 @@ use std::time::Duration;
 use paddock_proto::ErrorCode;
 use paddock_replica::Membership;
 use paddock_state::{ConnId, Outbox, Parcel};
+use paddock_statistics::server_metrics::ServerMetrics;
 use paddock_tree::Tree;
 
 use super::*;
@@ -16,7 +17,6 @@ use crate::Config;
 use crate::clock::Clock;
 use crate::shared::Opened;
 use crate::statistics::Statistics;
-use crate::statistics::server_metrics::ServerMetrics;
 
 /// Time for which a thread that must not get the state waits for it.
 const PATIENCE: Duration = Duration::from_millis(200);

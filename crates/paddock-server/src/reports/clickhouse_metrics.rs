@@ -2,10 +2,10 @@
 
 use paddock_os::process;
 use paddock_replica::{FollowerStanding, Role};
+use paddock_statistics::metric::{Metric, counter, gauge, rounded};
 
 use super::status::{self, Status};
 use crate::shared::Shared;
-use crate::statistics::metric::{Metric, counter, gauge, rounded};
 
 /// A counter as `pfev` lists it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

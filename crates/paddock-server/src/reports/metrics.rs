@@ -6,10 +6,11 @@ mod zookeeper;
 
 use std::fmt::Write;
 
+use paddock_statistics::metric::{Metric, MetricKind, MetricValue};
+use paddock_statistics::summary::QUANTILES;
+
 use super::clickhouse_metrics;
 use crate::shared::Shared;
-use crate::statistics::metric::{Metric, MetricKind, MetricValue};
-use crate::statistics::summary::QUANTILES;
 use paddock::of_paddock;
 pub(crate) use zookeeper::of_zookeeper;
 
@@ -100,9 +101,10 @@ fn escaped(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use paddock_statistics::metric::{advanced_summary, basic_summary, counter};
+    use paddock_statistics::summary::Summary;
+
     use super::*;
-    use crate::statistics::metric::{advanced_summary, basic_summary, counter};
-    use crate::statistics::summary::Summary;
 
     #[test]
     fn a_counter_has_the_same_name_in_both_formats() {

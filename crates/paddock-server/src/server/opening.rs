@@ -7,11 +7,13 @@ use std::thread::JoinHandle;
 use paddock_http::HttpServer;
 use paddock_os::binding::LatePort;
 use paddock_replica::Replicated;
+use paddock_statistics::server_metrics::ServerMetrics;
 use paddock_tls::ClientPort;
 use parking_lot::Mutex;
 
 use super::Server;
 use crate::admin::{self, Admin, HttpAddresses, STARTING_ROUTES, Starting};
+use crate::audit::Audit;
 use crate::clients::{self, Port};
 use crate::clock::Clock;
 use crate::config::PortProtocol;
@@ -22,8 +24,6 @@ use crate::error::ServerError;
 use crate::memory_watch::MemoryWatch;
 use crate::shared::{Opened, Shared};
 use crate::statistics::Statistics;
-use crate::statistics::audit::Audit;
-use crate::statistics::server_metrics::ServerMetrics;
 use crate::{Config, kerberos};
 
 #[derive(Debug)]

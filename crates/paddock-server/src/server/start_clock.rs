@@ -1,9 +1,9 @@
 //! The clock of a start, which tells how far it has come.
 
 use paddock_state::Now;
+use paddock_statistics::server_metrics::{StartProgress, StartStep};
 
 use crate::clock::Clock;
-use crate::statistics::server_metrics::{StartProgress, StartStep};
 
 #[derive(Debug)]
 pub(super) struct StartClock<'a> {

@@ -2,14 +2,14 @@
 
 use paddock_http::{Request, Response};
 use paddock_member::Clock as _;
+use paddock_statistics::hot::SlowRequest;
+use paddock_statistics::request_times::operation_name;
 use serde_json::{Value, json};
 
 use super::{either, hexadecimal};
 use crate::admin::parts::Admin;
 use crate::admin::requester::refused_by;
 use crate::admin::visibility::Viewer;
-use crate::statistics::hot::SlowRequest;
-use crate::statistics::request_times::operation_name;
 
 /// Busiest paths and sessions that are told.
 const TOP: usize = 20;

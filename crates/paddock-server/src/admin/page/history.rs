@@ -1,10 +1,10 @@
 //! The last minutes of this member, which the charts of the page begin with.
 
 use paddock_http::{Request, Response};
+use paddock_statistics::history::Moment;
 use serde_json::{Value, json};
 
 use crate::admin::parts::Admin;
-use crate::statistics::history::Moment;
 
 pub(crate) fn history(admin: &Admin, _: Request) -> Response {
     let moments: Vec<Value> = admin.shared.statistics.history.moments().iter().map(shown).collect();

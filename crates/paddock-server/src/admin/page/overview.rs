@@ -4,6 +4,7 @@ use paddock_http::{Request, Response};
 use paddock_member::Clock as _;
 use paddock_os::process;
 use paddock_proto::{EnsembleMember, MemberNumber, MemberRole};
+use paddock_statistics::request_times::{BUCKETS, RequestTimes};
 use serde_json::{Map, Value, json};
 
 use super::hexadecimal;
@@ -12,8 +13,7 @@ use crate::admin::parts::Admin;
 use crate::engine::member_profile::MemberProfile;
 use crate::reports::status::{self, Status, role_name};
 use crate::shared::Shared;
-use crate::statistics::request_times::{BUCKETS, RequestTimes};
-use crate::statistics::version::version_and_date;
+use crate::version::version_and_date;
 
 pub(crate) fn overview(admin: &Admin, _: Request) -> Response {
     let shared = &*admin.shared;

@@ -7,6 +7,8 @@ use std::sync::atomic::Ordering::Relaxed;
 use hyper::StatusCode;
 use paddock_http::{Request, Response};
 use paddock_proto::SessionId;
+use paddock_statistics::request_times::operation_name;
+use paddock_statistics::stats::ConnStats;
 use paddock_tree::EphemeralCursor;
 use serde_json::{Value, json};
 
@@ -15,8 +17,6 @@ use crate::admin::parts::Admin;
 use crate::admin::requester::refused_by;
 use crate::admin::visibility::Viewer;
 use crate::shared::Shared;
-use crate::statistics::request_times::operation_name;
-use crate::statistics::stats::ConnStats;
 
 /// Ephemeral znodes that are counted while the state is locked once.
 const PER_SLICE: usize = 512;

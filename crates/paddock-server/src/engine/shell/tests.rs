@@ -6,17 +6,17 @@ use paddock_member::Member;
 use paddock_proto::{CreateMode, IdList, OpCode, Xid, encode};
 use paddock_replica::{Founding, Input, Membership};
 use paddock_state::{ClientInput, ConnId, ProvenIds};
+use paddock_statistics::server_metrics::ServerMetrics;
 use paddock_storage::MemDisk;
 use paddock_tree::Command;
 
 use super::*;
 use crate::Config;
+use crate::audit::Audit;
 use crate::clock::Clock;
 use crate::config::AuditTarget;
 use crate::shared::{Opened, Shared};
 use crate::statistics::Statistics;
-use crate::statistics::audit::Audit;
-use crate::statistics::server_metrics::ServerMetrics;
 
 /// A session whose ephemerals go in several transactions, between which others have the state.
 #[test]

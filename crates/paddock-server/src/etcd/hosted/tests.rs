@@ -8,6 +8,7 @@ use paddock_etcd::{Answer, Call, WatchMessage};
 use paddock_proto::Zxid;
 use paddock_replica::{Membership, Replicated};
 use paddock_state::{ClientInput, ConnId, Outbox, ProvenIds};
+use paddock_statistics::server_metrics::ServerMetrics;
 use paddock_tree::Tree;
 
 use super::*;
@@ -16,7 +17,6 @@ use crate::clock::Clock;
 use crate::config::EtcdEndpoint;
 use crate::shared::Opened;
 use crate::statistics::Statistics;
-use crate::statistics::server_metrics::ServerMetrics;
 
 fn shared() -> Arc<Shared> {
     let etcd = EtcdSettings::new(vec![EtcdEndpoint::parse("http://127.0.0.1:1").expect("an address")]);

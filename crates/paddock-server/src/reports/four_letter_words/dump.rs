@@ -6,13 +6,13 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use paddock_member::Clock as _;
 use paddock_proto::SessionId;
+use paddock_statistics::stats::ConnStats;
 
 use super::NOT_SERVING;
 use crate::operator::Operator;
 use crate::reports::status::{self, Sees};
 use crate::shared::Shared;
-use crate::statistics::stats::ConnStats;
-use crate::statistics::version::java_date;
+use crate::version::java_date;
 
 /// Time in milliseconds for which ZooKeeper keeps a connection that has no session.
 const SESSIONLESS_MS: i64 = 10_000;

@@ -4,15 +4,15 @@ use std::fmt::Write as _;
 use std::sync::atomic::Ordering::Relaxed;
 
 use paddock_proto::{OpCode, SessionId, Zxid};
+use paddock_statistics::metric;
+use paddock_statistics::stats::ConnStats;
 
 use super::NOT_SERVING;
 use crate::operator::Operator;
 use crate::reports::metrics;
 use crate::reports::status::{self, Status};
 use crate::shared::Shared;
-use crate::statistics::metric;
-use crate::statistics::stats::ConnStats;
-use crate::statistics::version::version_and_date;
+use crate::version::version_and_date;
 
 /// Line that ZooKeeper adds where nothing can be written.
 const READ_ONLY: &str = "READ-ONLY mode; serving only read-only clients\n";

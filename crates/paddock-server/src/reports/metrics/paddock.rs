@@ -3,12 +3,12 @@
 use paddock_member::Clock as _;
 use paddock_os::process;
 use paddock_replica::FollowerStanding;
+use paddock_statistics::log_lines;
+use paddock_statistics::metric::{Label, Metric, MetricKind, MetricValue, counter, gauge};
 
 use crate::reports::status::{self, Status, role_name};
 use crate::shared::Shared;
-use crate::statistics::log_lines;
-use crate::statistics::metric::{Label, Metric, MetricKind, MetricValue, counter, gauge};
-use crate::statistics::version::version_and_date;
+use crate::version::version_and_date;
 
 /// Metrics of Paddock's own, and of its process under the names that are common with Prometheus.
 pub(super) fn of_paddock(shared: &Shared) -> Vec<Metric> {

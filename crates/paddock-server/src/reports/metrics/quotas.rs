@@ -1,9 +1,9 @@
 //! Metrics of quotas, by the child of the root that they are below.
 
+use paddock_statistics::metric::{Metric, MetricKind, MetricValue};
 use paddock_tree::QuotaUse;
 
 use crate::shared::Shared;
-use crate::statistics::metric::{Metric, MetricKind, MetricValue};
 
 /// Limits and use of quotas by the child of the root that they are below, as far as there are any.
 pub(super) fn of_quotas(shared: &Shared) -> Vec<Metric> {

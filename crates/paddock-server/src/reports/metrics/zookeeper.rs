@@ -6,13 +6,13 @@ use paddock_front::LimitHit;
 use paddock_os::process;
 use paddock_replica::FollowerStanding;
 use paddock_state::{FiredWatches, WatchStatistics};
+use paddock_statistics::metric::{Metric, advanced_summary, basic_summary, counter, gauge, rounded};
+use paddock_statistics::server_metrics::{ServerMetrics, StartTimes};
+use paddock_statistics::summary::{Summary, SummaryCounter};
 
 use super::quotas::of_quotas;
 use crate::reports::status::Status;
 use crate::shared::Shared;
-use crate::statistics::metric::{Metric, advanced_summary, basic_summary, counter, gauge, rounded};
-use crate::statistics::server_metrics::{ServerMetrics, StartTimes};
-use crate::statistics::summary::{Summary, SummaryCounter};
 
 /// Metrics that ZooKeeper has, and those for what a member was asked for beyond that.
 pub(crate) fn of_zookeeper(shared: &Shared) -> Vec<Metric> {

@@ -1,11 +1,11 @@
 //! Environment of a member's process, and its configuration as ZooKeeper tells it.
 
+use paddock_os::process::user_name;
 use paddock_proto::MemberRole;
 
 use super::disk::{data_bytes, log_bytes};
 use crate::shared::Shared;
-use crate::statistics::user::user_name;
-use crate::statistics::version::version_and_date;
+use crate::version::version_and_date;
 
 /// Value of a property that Java has and this process does not, as ZooKeeper writes it.
 const NONE: &str = "<NA>";

@@ -3,8 +3,9 @@
 use std::io::{Read, Write};
 use std::net::TcpStream;
 
+use paddock_statistics::server_metrics::StartStep;
+
 use crate::server::*;
-use crate::statistics::server_metrics::StartStep;
 
 fn config(data_dir: &std::path::Path) -> Config {
     let any_port = SocketAddr::from(([127, 0, 0, 1], 0));

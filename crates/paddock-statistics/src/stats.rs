@@ -17,7 +17,7 @@ use super::request_times::add;
 
 /// Latencies in milliseconds, recorded by one thread.
 #[derive(Debug)]
-pub(crate) struct Latency {
+pub struct Latency {
     min: AtomicU32,
     max: AtomicU32,
     sum: AtomicU64,
@@ -31,6 +31,7 @@ impl Default for Latency {
 }
 
 impl Latency {
+    #[inline]
     fn record(&self, ms: u64, requests: u64) {
         if short(ms) < self.min.load(Relaxed) {
             self.min.store(short(ms), Relaxed);
@@ -60,18 +61,21 @@ impl Latency {
         self.count.store(0, Relaxed);
     }
 
-    pub(crate) fn min(&self) -> u64 {
+    /// The shortest one.
+    pub fn min(&self) -> u64 {
         match self.min.load(Relaxed) {
             u32::MAX => 0,
             min => min.into(),
         }
     }
 
-    pub(crate) fn max(&self) -> u64 {
+    /// The longest one.
+    pub fn max(&self) -> u64 {
         self.max.load(Relaxed).into()
     }
 
-    pub(crate) fn average(&self) -> f64 {
+    /// Their average; 0 without any.
+    pub fn average(&self) -> f64 {
         match self.count.load(Relaxed) {
             0 => 0.0,
             count => self.sum.load(Relaxed) as f64 / count as f64,
@@ -80,13 +84,14 @@ impl Latency {
 }
 
 /// A time that is longer than seven weeks counts as no longer.
+#[inline]
 fn short(ms: u64) -> u32 {
     u32::try_from(ms).unwrap_or(u32::MAX)
 }
 
 /// Sizes of replies in bytes; -1 while there was none.
 #[derive(Debug)]
-pub(crate) struct Sizes {
+pub struct Sizes {
     last: AtomicI64,
     min: AtomicI64,
     max: AtomicI64,
@@ -100,7 +105,8 @@ impl Default for Sizes {
 
 impl Sizes {
     /// Records a reply, by any thread.
-    pub(crate) fn record(&self, bytes: usize) {
+    #[inline]
+    pub fn record(&self, bytes: usize) {
         let bytes = bytes as i64;
         // What changes nothing should cost nothing.
         if bytes != self.last.load(Relaxed) {
@@ -122,7 +128,7 @@ impl Sizes {
     }
 
     /// The last one, the smallest, the largest.
-    pub(crate) fn get(&self) -> (i64, i64, i64) {
+    pub fn get(&self) -> (i64, i64, i64) {
         let (last, min) = (self.last.load(Relaxed), self.min.load(Relaxed));
         (last, if last < 0 { -1 } else { min }, self.max.load(Relaxed))
     }
@@ -130,26 +136,40 @@ impl Sizes {
 
 /// One connection, as `cons` shows it. Most are idle, so this is small.
 #[derive(Debug)]
-pub(crate) struct ConnStats {
+pub struct ConnStats {
     ip: IpAddr,
     port: u16,
-    pub(crate) is_secure: AtomicBool,
-    pub(crate) established_ms: i64,
-    pub(crate) session: AtomicI64,
-    pub(crate) timeout_ms: AtomicI32,
-    pub(crate) received: AtomicU64,
-    pub(crate) sent: AtomicU64,
-    pub(crate) waiting: AtomicU32,
-    pub(crate) last_op: AtomicI32,
-    pub(crate) last_xid: AtomicI32,
-    pub(crate) last_zxid: AtomicI64,
-    pub(crate) last_response_ms: AtomicI64,
-    pub(crate) last_latency_ms: AtomicU32,
-    pub(crate) latency: Latency,
+    /// True for TLS.
+    pub is_secure: AtomicBool,
+    /// Time of its begin, in milliseconds since 1970.
+    pub established_ms: i64,
+    /// Session of the client; 0 before there is one.
+    pub session: AtomicI64,
+    /// Timeout of the session, in milliseconds.
+    pub timeout_ms: AtomicI32,
+    /// Requests.
+    pub received: AtomicU64,
+    /// Answers and watch events.
+    pub sent: AtomicU64,
+    /// Requests that are not answered yet.
+    pub waiting: AtomicU32,
+    /// Operation of the last request.
+    pub last_op: AtomicI32,
+    /// Xid of the last request; -1 without one.
+    pub last_xid: AtomicI32,
+    /// Zxid in the last reply; -1 without one.
+    pub last_zxid: AtomicI64,
+    /// Time of the last reply, in milliseconds since 1970.
+    pub last_response_ms: AtomicI64,
+    /// Time from the last request to its answer, in milliseconds.
+    pub last_latency_ms: AtomicU32,
+    /// Latencies of all requests.
+    pub latency: Latency,
 }
 
 impl ConnStats {
-    pub(crate) fn new(address: SocketAddr, now_ms: i64) -> ConnStats {
+    /// A connection from this address that has just been taken.
+    pub fn new(address: SocketAddr, now_ms: i64) -> ConnStats {
         ConnStats {
             ip: address.ip(),
             port: address.port(),
@@ -169,17 +189,21 @@ impl ConnStats {
         }
     }
 
-    pub(crate) fn address(&self) -> SocketAddr {
+    /// Address of the client.
+    pub fn address(&self) -> SocketAddr {
         SocketAddr::new(self.ip, self.port)
     }
 
-    pub(crate) fn set_session(&self, session: SessionId, timeout_ms: i32) {
+    /// The client has a session from now on.
+    #[inline]
+    pub fn set_session(&self, session: SessionId, timeout_ms: i32) {
         self.session.store(session.0, Relaxed);
         self.timeout_ms.store(timeout_ms, Relaxed);
     }
 
     /// `requests` of a kind were answered together.
-    pub(crate) fn answered(&self, zxid: Zxid, now_ms: i64, latency_ms: u64, requests: u64) {
+    #[inline]
+    pub fn answered(&self, zxid: Zxid, now_ms: i64, latency_ms: u64, requests: u64) {
         self.last_zxid.store(zxid.0, Relaxed);
         self.last_response_ms.store(now_ms, Relaxed);
         self.last_latency_ms.store(short(latency_ms), Relaxed);
@@ -188,17 +212,19 @@ impl ConnStats {
     }
 
     /// A request was taken from the connection.
-    pub(crate) fn received(&self) {
+    #[inline]
+    pub fn received(&self) {
         add(&self.received, 1);
     }
 
     /// The client was told of a watch.
-    pub(crate) fn told_event(&self) {
+    #[inline]
+    pub fn told_event(&self) {
         add(&self.sent, 1);
     }
 
     /// Forgets the traffic; address, session and requests under way stay, as in ZooKeeper.
-    pub(crate) fn reset(&self) {
+    pub fn reset(&self) {
         self.received.store(0, Relaxed);
         self.sent.store(0, Relaxed);
         self.last_op.store(0, Relaxed);
@@ -218,15 +244,17 @@ const CONNS_PER_SLICE: usize = 1024;
 
 /// Reasons for which a connection was not taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum TooMany {
+pub enum TooMany {
+    /// Too many come from its address.
     FromAddress,
+    /// Too many are there in all.
     InAll,
 }
 
 /// Requests and answers of one worker, in cache lines that no other worker writes to.
 #[derive(Debug, Default)]
 #[repr(align(128))]
-pub(crate) struct Traffic {
+pub struct Traffic {
     received: AtomicU64,
     sent: AtomicU64,
     latency: Latency,
@@ -234,18 +262,21 @@ pub(crate) struct Traffic {
 
 impl Traffic {
     /// A request has come.
-    pub(crate) fn received(&self) {
+    #[inline]
+    pub fn received(&self) {
         add(&self.received, 1);
     }
 
     /// Counts requests that were answered together, each after `latency_ms`.
-    pub(crate) fn answered(&self, latency_ms: u64, requests: u64) {
+    #[inline]
+    pub fn answered(&self, latency_ms: u64, requests: u64) {
         self.latency.record(latency_ms, requests);
         add(&self.sent, requests);
     }
 
     /// A client was told of a watch.
-    pub(crate) fn told_event(&self) {
+    #[inline]
+    pub fn told_event(&self) {
         add(&self.sent, 1);
     }
 
@@ -257,21 +288,27 @@ impl Traffic {
     }
 }
 
+/// Traffic of a member, and its connections.
 #[derive(Debug)]
-pub(crate) struct Stats {
-    pub(crate) started_ms: u64,
+pub struct Stats {
+    /// Monotonic time of the member's start, in milliseconds.
+    pub started_ms: u64,
     /// By worker.
     traffic: Box<[Traffic]>,
-    pub(crate) replies: Sizes,
-    pub(crate) rejected: AtomicU64,
-    pub(crate) auth_failed: AtomicU64,
+    /// Sizes of replies.
+    pub replies: Sizes,
+    /// Connections that were refused because there were too many.
+    pub rejected: AtomicU64,
+    /// Proofs of clients that were refused.
+    pub auth_failed: AtomicU64,
     /// Syncs of the transaction log.
-    pub(crate) fsyncs: AtomicU64,
-    pub(crate) differing: AtomicU64,
+    pub fsyncs: AtomicU64,
+    /// Alarms that the state of a member differs from that of most others.
+    pub differing: AtomicU64,
     /// TLS handshakes of clients under way.
-    pub(crate) handshakes: AtomicU32,
+    pub handshakes: AtomicU32,
     /// ZooKeeper's trace mask, which changes nothing but itself here.
-    pub(crate) trace_mask: AtomicI64,
+    pub trace_mask: AtomicI64,
     conns: Mutex<Conns>,
 }
 
@@ -282,7 +319,8 @@ struct Conns {
 }
 
 impl Stats {
-    pub(crate) fn new(started_ms: u64, workers: usize) -> Stats {
+    /// Counters for some workers, from a start at this time.
+    pub fn new(started_ms: u64, workers: usize) -> Stats {
         Stats {
             started_ms,
             traffic: (0..workers).map(|_| Traffic::default()).collect(),
@@ -298,40 +336,41 @@ impl Stats {
     }
 
     /// Forgets the traffic of the member: packets, latencies, sizes of replies. Statistics of connections stay.
-    pub(crate) fn reset(&self) {
+    pub fn reset(&self) {
         self.traffic.iter().for_each(Traffic::reset);
         self.replies.reset();
     }
 
     /// Counters of a worker.
-    pub(crate) fn traffic(&self, worker: usize) -> &Traffic {
+    #[inline]
+    pub fn traffic(&self, worker: usize) -> &Traffic {
         &self.traffic[worker]
     }
 
     /// Requests that clients have sent.
-    pub(crate) fn received(&self) -> u64 {
+    pub fn received(&self) -> u64 {
         self.traffic.iter().map(|traffic| traffic.received.load(Relaxed)).sum()
     }
 
     /// Answers and watch events that clients were sent.
-    pub(crate) fn sent(&self) -> u64 {
+    pub fn sent(&self) -> u64 {
         self.traffic.iter().map(|traffic| traffic.sent.load(Relaxed)).sum()
     }
 
     /// Latencies of all workers, as they are now.
-    pub(crate) fn latency(&self) -> Latency {
+    pub fn latency(&self) -> Latency {
         let all = Latency::default();
         self.traffic.iter().for_each(|traffic| all.take_in(&traffic.latency));
         all
     }
 
     /// Forgets the traffic of every connection.
-    pub(crate) fn reset_conns(&self) {
+    pub fn reset_conns(&self) {
         self.conns().iter().for_each(|(_, conn)| conn.reset());
     }
 
     /// Takes a connection in, unless there are too many; 0 is no limit.
-    pub(crate) fn admit(
+    pub fn admit(
         &self,
         conn: ConnId,
         stats: Arc<ConnStats>,
@@ -357,7 +396,8 @@ impl Stats {
         Ok(())
     }
 
-    pub(crate) fn leave(&self, conn: ConnId) {
+    /// A connection is gone.
+    pub fn leave(&self, conn: ConnId) {
         let mut conns = self.conns.lock();
         let Some(stats) = conns.all.remove(&conn) else { return };
         let address = stats.ip;
@@ -369,7 +409,7 @@ impl Stats {
     }
 
     /// All connections, listed without keeping others waiting for long; those that come or go meanwhile may be missing.
-    pub(crate) fn conns(&self) -> Vec<(ConnId, Arc<ConnStats>)> {
+    pub fn conns(&self) -> Vec<(ConnId, Arc<ConnStats>)> {
         let mut all: Vec<(ConnId, Arc<ConnStats>)> = Vec::new();
         loop {
             let passed = all.last().map_or(Bound::Unbounded, |(conn, _)| Bound::Excluded(*conn));
@@ -387,18 +427,19 @@ impl Stats {
     }
 
     /// Address and session of a connection, if it is still there.
-    pub(crate) fn client(&self, conn: ConnId) -> (Option<SocketAddr>, SessionId) {
+    pub fn client(&self, conn: ConnId) -> (Option<SocketAddr>, SessionId) {
         let conn = self.conns.lock().all.get(&conn).cloned();
         let session = conn.as_ref().map_or(SessionId::NONE, |conn| SessionId(conn.session.load(Relaxed)));
         (conn.map(|conn| conn.address()), session)
     }
 
-    pub(crate) fn conn_count(&self) -> usize {
+    /// Number of connections.
+    pub fn conn_count(&self) -> usize {
         self.conns.lock().all.len()
     }
 
     /// Requests of all connections that are not answered yet.
-    pub(crate) fn waiting(&self) -> u64 {
+    pub fn waiting(&self) -> u64 {
         self.conns().iter().map(|(_, conn)| u64::from(conn.waiting.load(Relaxed))).sum()
     }
 }

@@ -12,9 +12,9 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Instant;
 
 use super::summary::Summary;
-pub(crate) use histogram::{BUCKETS, Histogram, Times, add, print_us};
+pub use histogram::{BUCKETS, Histogram, Times, add, print_us};
 use histogram::{REQUEST_US, STAGE_US, print};
-pub(crate) use operation::operation_name;
+pub use operation::operation_name;
 use operation::{OPERATIONS, PING, is_update, operation};
 
 /// Passages of a stage of which one is timed. Every sync is timed.
@@ -22,7 +22,7 @@ const TIMED: u32 = 8;
 
 /// Stages of a request's way through the engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Stage {
+pub enum Stage {
     /// From a worker until the engine takes it.
     Queue,
     /// A round of work in which the log was written and synced.
@@ -41,7 +41,7 @@ impl Stage {
 
 /// Histograms of one writer.
 #[derive(Debug, Default)]
-pub(crate) struct Recorder {
+pub struct Recorder {
     operations: [Histogram; OPERATIONS.len()],
     stages: [Histogram; Stage::NAMES.len()],
     /// Time that each stage took when it was timed last, in microseconds.
@@ -57,10 +57,12 @@ pub(crate) struct Recorder {
 
 impl Recorder {
     /// A request of an operation was answered after `us` microseconds.
-    pub(crate) fn answered(&self, code: i32, us: u64) {
+    #[inline]
+    pub fn answered(&self, code: i32, us: u64) {
         self.record(operation(code), us, 1);
     }
 
+    #[inline]
     fn record(&self, operation: usize, us: u64, times: u64) {
         self.operations[operation].record(&REQUEST_US, us, times);
         if us > self.longest_us[operation].load(Relaxed) {
@@ -69,22 +71,26 @@ impl Recorder {
     }
 
     /// Clients have sent `bytes` bytes.
-    pub(crate) fn received(&self, bytes: usize) {
+    #[inline]
+    pub fn received(&self, bytes: usize) {
         add(&self.received_bytes, bytes as u64);
     }
 
     /// A client was given a reply of `bytes` bytes.
-    pub(crate) fn replied(&self, bytes: usize) {
+    #[inline]
+    pub fn replied(&self, bytes: usize) {
         add(&self.reply_bytes, bytes as u64);
     }
 
     /// A client was given a watch event of `bytes` bytes.
-    pub(crate) fn told_event(&self, bytes: usize) {
+    #[inline]
+    pub fn told_event(&self, bytes: usize) {
         add(&self.event_bytes, bytes as u64);
     }
 
     /// Counts the requests of a turn, which were answered after `us` microseconds, and forgets them.
-    pub(crate) fn turned(&self, turn: &TurnOperations, us: u64) {
+    #[inline]
+    pub fn turned(&self, turn: &TurnOperations, us: u64) {
         let mut seen = turn.seen.take();
         while seen != 0 {
             let index = seen.trailing_zeros() as usize;
@@ -93,11 +99,15 @@ impl Recorder {
         }
     }
 
-    pub(crate) fn passed(&self, stage: Stage, since: Instant) {
+    /// A stage was passed that had begun then.
+    #[inline]
+    pub fn passed(&self, stage: Stage, since: Instant) {
         self.spent(stage, since.elapsed().as_micros() as u64);
     }
 
-    pub(crate) fn spent(&self, stage: Stage, us: u64) {
+    /// A stage took `us` microseconds.
+    #[inline]
+    pub fn spent(&self, stage: Stage, us: u64) {
         self.stages[stage as usize].record(&STAGE_US, us, 1);
         self.last_us[stage as usize].store(us, Relaxed);
     }
@@ -105,14 +115,16 @@ impl Recorder {
 
 /// Requests that a worker has answered in the turn of a connection, by operation.
 #[derive(Debug, Default)]
-pub(crate) struct TurnOperations {
+pub struct TurnOperations {
     counts: [Cell<u32>; OPERATIONS.len()],
     /// A bit for each operation that was seen.
     seen: Cell<u32>,
 }
 
 impl TurnOperations {
-    pub(crate) fn count(&self, code: i32) {
+    /// Counts a request by the code of its operation.
+    #[inline]
+    pub fn count(&self, code: i32) {
         let index = operation(code);
         self.counts[index].set(self.counts[index].get() + 1);
         self.seen.set(self.seen.get() | 1 << index);
@@ -121,30 +133,37 @@ impl TurnOperations {
 
 /// Histograms of all workers and of the engine.
 #[derive(Debug)]
-pub(crate) struct RequestTimes {
+pub struct RequestTimes {
     workers: Vec<Recorder>,
-    pub(crate) engine: Recorder,
+    /// Histograms of the engine.
+    pub engine: Recorder,
 }
 
 /// Counters that grow, at some time.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Totals {
-    pub(crate) reads: u64,
-    pub(crate) writes: u64,
+pub struct Totals {
+    /// Requests that change nothing.
+    pub reads: u64,
+    /// Requests that go through the log.
+    pub writes: u64,
     /// Times of these requests, and of syncs, by bucket.
-    pub(crate) requests: [u64; BUCKETS],
-    pub(crate) syncs: [u64; BUCKETS],
+    pub requests: [u64; BUCKETS],
+    /// Times of syncs, by bucket.
+    pub syncs: [u64; BUCKETS],
 }
 
 impl RequestTimes {
-    pub(crate) fn new(workers: usize) -> RequestTimes {
+    /// Empty histograms.
+    pub fn new(workers: usize) -> RequestTimes {
         RequestTimes {
             workers: (0..workers).map(|_| Recorder::default()).collect(),
             engine: Recorder::default(),
         }
     }
 
-    pub(crate) fn worker(&self, worker: usize) -> &Recorder {
+    /// Histograms of a worker.
+    #[inline]
+    pub fn worker(&self, worker: usize) -> &Recorder {
         &self.workers[worker]
     }
 
@@ -155,7 +174,7 @@ impl RequestTimes {
     }
 
     /// Times that the stages took when they were timed last, for a worker, in microseconds.
-    pub(crate) fn last_us(&self, worker: usize) -> [u64; 5] {
+    pub fn last_us(&self, worker: usize) -> [u64; 5] {
         let mut last_us = self.engine.last_us.each_ref().map(|us| us.load(Relaxed));
         let reply = Stage::Reply as usize;
         last_us[reply] = self.workers[worker].last_us[reply].load(Relaxed);
@@ -163,14 +182,14 @@ impl RequestTimes {
     }
 
     /// Operations that were asked for, with their times.
-    pub(crate) fn operations(&self) -> impl Iterator<Item = (&'static str, Times)> {
+    pub fn operations(&self) -> impl Iterator<Item = (&'static str, Times)> {
         let times = |index: usize| self.total(move |recorder| &recorder.operations[index]);
         let all = OPERATIONS.iter().enumerate().map(move |(index, name)| (*name, times(index)));
         all.filter(|(_, times)| times.count() > 0)
     }
 
     /// Times in milliseconds of all updates, or of all that change nothing, as ZooKeeper sums them up.
-    pub(crate) fn summary(&self, of_updates: bool) -> Summary {
+    pub fn summary(&self, of_updates: bool) -> Summary {
         let mut total = Times::default();
         let mut longest_us = 0;
         for index in (0..OPERATIONS.len()).filter(|index| is_update(*index) == of_updates) {
@@ -187,7 +206,7 @@ impl RequestTimes {
     }
 
     /// Bytes of all clients: what they have sent, their replies, and their watch events.
-    pub(crate) fn client_bytes(&self) -> [u64; 3] {
+    pub fn client_bytes(&self) -> [u64; 3] {
         let sum = |bytes: fn(&Recorder) -> &AtomicU64| {
             self.workers.iter().map(|recorder| bytes(recorder).load(Relaxed)).sum()
         };
@@ -195,7 +214,7 @@ impl RequestTimes {
     }
 
     /// Requests and syncs until now, without pings.
-    pub(crate) fn totals(&self) -> Totals {
+    pub fn totals(&self) -> Totals {
         let mut totals = Totals::default();
         for index in (0..OPERATIONS.len()).filter(|index| OPERATIONS[*index] != PING) {
             let times = self.total(|recorder| &recorder.operations[index]);
@@ -208,7 +227,7 @@ impl RequestTimes {
     }
 
     /// Every stage with its times.
-    pub(crate) fn stages(&self) -> impl Iterator<Item = (&'static str, Times)> {
+    pub fn stages(&self) -> impl Iterator<Item = (&'static str, Times)> {
         Stage::NAMES
             .iter()
             .enumerate()
@@ -216,10 +235,10 @@ impl RequestTimes {
     }
 
     /// Bounds of the buckets of requests and of stages, in microseconds.
-    pub(crate) const BOUNDS_US: (&[u64], &[u64]) = (&REQUEST_US, &STAGE_US);
+    pub const BOUNDS_US: (&[u64], &[u64]) = (&REQUEST_US, &STAGE_US);
 
     /// Both histograms in Prometheus' text format.
-    pub(crate) fn print(&self, page: &mut String) {
+    pub fn print(&self, page: &mut String) {
         let help = "Time from a request to its answer, by operation";
         print(page, ("paddock_request_seconds", help), "operation", &REQUEST_US, self.operations());
         let help =
@@ -233,7 +252,8 @@ thread_local! {
 }
 
 /// The time now, if this passage of a stage is one that is timed.
-pub(crate) fn start_of_timed() -> Option<Instant> {
+#[inline]
+pub fn start_of_timed() -> Option<Instant> {
     let passages = PASSAGES.get();
     PASSAGES.set(passages.wrapping_add(1));
     passages.is_multiple_of(TIMED).then(Instant::now)

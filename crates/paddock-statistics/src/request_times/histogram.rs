@@ -5,7 +5,8 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// Number of bounds. There is a bucket below each, and one above them all.
 const BOUNDS: usize = 18;
-pub(crate) const BUCKETS: usize = BOUNDS + 1;
+/// Number of buckets.
+pub const BUCKETS: usize = BOUNDS + 1;
 
 /// Upper bounds of buckets, in microseconds.
 pub(super) type Bounds = [u64; BOUNDS];
@@ -23,13 +24,14 @@ pub(super) const STAGE_US: Bounds = [
 
 /// Times by bucket. A time that is longer than all bounds has the last one.
 #[derive(Debug, Default)]
-pub(crate) struct Histogram {
+pub struct Histogram {
     counts: [AtomicU64; BUCKETS],
     sum: AtomicU64,
 }
 
 impl Histogram {
     /// Counts `times` that took `us` microseconds. Only one thread may do so at a time.
+    #[inline]
     pub(super) fn record(&self, bounds: &Bounds, us: u64, times: u64) {
         let bucket = bounds.iter().position(|bound| us < *bound).unwrap_or(bounds.len());
         add(&self.counts[bucket], times);
@@ -37,11 +39,12 @@ impl Histogram {
     }
 
     /// Counts a time in microseconds. Only one thread may do so at a time.
-    pub(crate) fn record_us(&self, us: u64) {
+    pub fn record_us(&self, us: u64) {
         self.record(&STAGE_US, us, 1);
     }
 
-    pub(crate) fn times(&self) -> Times {
+    /// The times that were counted until now.
+    pub fn times(&self) -> Times {
         let mut times = Times::default();
         self.add_to(&mut times);
         times
@@ -56,15 +59,16 @@ impl Histogram {
 }
 
 /// For a counter with one writer.
-pub(crate) fn add(counter: &AtomicU64, more: u64) {
+#[inline]
+pub fn add(counter: &AtomicU64, more: u64) {
     counter.store(counter.load(Relaxed) + more, Relaxed);
 }
 
 /// Times of one kind, of all threads.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Times {
+pub struct Times {
     /// Number of times in each bucket, not added up; the last one has those above all bounds.
-    pub(crate) counts: [u64; BUCKETS],
+    pub counts: [u64; BUCKETS],
     pub(super) sum: u64,
 }
 
@@ -74,13 +78,13 @@ impl Times {
     }
 
     /// 0 if there are none.
-    pub(crate) fn average(&self) -> f64 {
+    pub fn average(&self) -> f64 {
         self.sum as f64 / self.count().max(1) as f64
     }
 }
 
 /// A histogram of times in microseconds, in Prometheus' text format.
-pub(crate) fn print_us(
+pub fn print_us(
     page: &mut String,
     name_and_help: (&str, &str),
     label: &str,

@@ -10,77 +10,89 @@ use parking_lot::Mutex;
 
 use super::summary::SummaryCounter;
 
+/// Counters and times of one member.
 #[derive(Debug, Default)]
-pub(crate) struct ServerMetrics {
+pub struct ServerMetrics {
     /// Clients that have greeted, and those of them that went on with a session.
-    pub(crate) greetings: AtomicU64,
-    pub(crate) resumptions: AtomicU64,
+    pub greetings: AtomicU64,
+    /// Clients that went on with a session.
+    pub resumptions: AtomicU64,
     /// Connections that ended though neither side had closed their session.
-    pub(crate) lost_connections: AtomicU64,
+    pub lost_connections: AtomicU64,
     /// Connections that were closed because they sent no greeting in time.
-    pub(crate) silent_connections: AtomicU64,
+    pub silent_connections: AtomicU64,
     /// Connections that were closed because the member had no contact to a quorum.
-    pub(crate) out_of_contact: AtomicU64,
+    pub out_of_contact: AtomicU64,
     /// Connections of clients that have proved nothing by TLS: from this machine, and from others.
-    pub(crate) unproven_local: AtomicU64,
-    pub(crate) unproven_remote: AtomicU64,
+    pub unproven_local: AtomicU64,
+    /// Connections from other machines that have proved nothing.
+    pub unproven_remote: AtomicU64,
     /// Snapshots over HTTP that were refused because the last one was taken a short time ago.
-    pub(crate) snapshots_rate_limited: AtomicU64,
+    pub snapshots_rate_limited: AtomicU64,
     /// Times in milliseconds of syncs of the log.
-    pub(crate) syncs: Arc<SummaryCounter>,
+    pub syncs: Arc<SummaryCounter>,
     /// Times in milliseconds of snapshots.
-    pub(crate) snapshots: SummaryCounter,
+    pub snapshots: SummaryCounter,
     /// Times in milliseconds of turns in which watches of connections that are gone were removed.
-    pub(crate) watch_sweeps: SummaryCounter,
-    pub(crate) start: Mutex<StartTimes>,
-    pub(crate) start_progress: Arc<StartProgress>,
-    pub(crate) elections: Elections,
-    pub(crate) entries: EntryCounts,
+    pub watch_sweeps: SummaryCounter,
+    /// Times of the member's start.
+    pub start: Mutex<StartTimes>,
+    /// The work that the start is at.
+    pub start_progress: Arc<StartProgress>,
+    /// Times without a leader.
+    pub elections: Elections,
+    /// Entries of the ensemble's log.
+    pub entries: EntryCounts,
 }
 
 /// The work that a start is at, as it was noted last.
 #[derive(Debug, Default)]
-pub(crate) struct StartProgress(Mutex<Option<StartStep>>);
+pub struct StartProgress(Mutex<Option<StartStep>>);
 
 /// Long work of a start, and how much of it is done.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct StartStep {
-    pub(crate) work: &'static str,
-    pub(crate) done: u64,
-    pub(crate) unit: &'static str,
+pub struct StartStep {
+    /// Name of the work.
+    pub work: &'static str,
+    /// Units that are done.
+    pub done: u64,
+    /// Name of the unit.
+    pub unit: &'static str,
 }
 
 impl StartProgress {
-    pub(crate) fn note(&self, step: StartStep) {
+    /// Notes the work that the start is at.
+    pub fn note(&self, step: StartStep) {
         *self.0.lock() = Some(step);
     }
 
-    pub(crate) fn last(&self) -> Option<StartStep> {
+    /// The work that was noted last.
+    pub fn last(&self) -> Option<StartStep> {
         *self.0.lock()
     }
 }
 
 /// Times of a member's start.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct StartTimes {
+pub struct StartTimes {
     /// Milliseconds in which the newest snapshot was loaded and the log was read.
-    pub(crate) recovery_ms: u64,
+    pub recovery_ms: u64,
     /// Milliseconds in which the entries behind the snapshot were applied.
-    pub(crate) replay_ms: u64,
+    pub replay_ms: u64,
     /// Number of these entries.
-    pub(crate) replayed: u64,
+    pub replayed: u64,
 }
 
 /// Times without a leader.
 #[derive(Debug, Default)]
-pub(crate) struct Elections {
+pub struct Elections {
     state: Mutex<ElectionState>,
     /// Number of times that the member began to look for a leader.
-    pub(crate) looking: AtomicU64,
+    pub looking: AtomicU64,
     /// Times in milliseconds until there was a leader.
-    pub(crate) times: SummaryCounter,
+    pub times: SummaryCounter,
     /// Elections that ended with this member as the leader.
-    pub(crate) times_won: SummaryCounter,
+    pub times_won: SummaryCounter,
 }
 
 #[derive(Debug, Default)]
@@ -92,7 +104,7 @@ struct ElectionState {
 
 impl Elections {
     /// The member has this role now.
-    pub(crate) fn note_role(&self, role: Role, now_ms: u64) {
+    pub fn note_role(&self, role: Role, now_ms: u64) {
         let mut state = self.state.lock();
         let is_looking = role == Role::Looking;
         if is_looking && !state.is_looking {
@@ -117,24 +129,28 @@ impl Elections {
 
 /// Entries of an ensemble's log as they went through this member, and how long they took. One of some entries is timed.
 #[derive(Debug, Default)]
-pub(crate) struct EntryCounts {
+pub struct EntryCounts {
     /// Proposed and committed while this member led.
-    pub(crate) proposed: AtomicU64,
-    pub(crate) committed: AtomicU64,
+    pub proposed: AtomicU64,
+    /// Committed while this member led.
+    pub committed: AtomicU64,
     /// Received from a leader, and learned to be committed, while this member followed.
-    pub(crate) received: AtomicU64,
-    pub(crate) learned_committed: AtomicU64,
+    pub received: AtomicU64,
+    /// Learned to be committed while this member followed.
+    pub learned_committed: AtomicU64,
     /// Times in milliseconds from a leader's proposal until it is on its own disk, and until a quorum has it.
-    pub(crate) own_ack: SummaryCounter,
-    pub(crate) quorum_ack: SummaryCounter,
+    pub own_ack: SummaryCounter,
+    /// Times in milliseconds until a quorum has the proposal.
+    pub quorum_ack: SummaryCounter,
     /// Snapshots that were sent to members that lag, and how many were under way whenever one more began.
-    pub(crate) snapshots_sent: AtomicU64,
-    pub(crate) snapshots_under_way: SummaryCounter,
+    pub snapshots_sent: AtomicU64,
+    /// Snapshots under way whenever one more began.
+    pub snapshots_under_way: SummaryCounter,
 }
 
 impl EntryCounts {
     /// The log has grown by `added` entries, and `committed` more of them are known to be committed.
-    pub(crate) fn note_progress(&self, role: Role, added: u64, committed: u64) {
+    pub fn note_progress(&self, role: Role, added: u64, committed: u64) {
         let (of_added, of_committed) = match role {
             Role::Leader => (&self.proposed, &self.committed),
             Role::Follower | Role::Observer => (&self.received, &self.learned_committed),
@@ -145,21 +161,21 @@ impl EntryCounts {
     }
 
     /// A leader's proposal, made then, is on its own disk.
-    pub(crate) fn note_own_ack(&self, role: Role, proposed: Instant) {
+    pub fn note_own_ack(&self, role: Role, proposed: Instant) {
         if role == Role::Leader {
             self.own_ack.record_since(proposed);
         }
     }
 
     /// A quorum has a leader's proposal, made then.
-    pub(crate) fn note_quorum_ack(&self, role: Role, proposed: Instant) {
+    pub fn note_quorum_ack(&self, role: Role, proposed: Instant) {
         if role == Role::Leader {
             self.quorum_ack.record_since(proposed);
         }
     }
 
     /// The member's standing has changed from one to the other.
-    pub(crate) fn note_standing(&self, before: &Standing, after: &Standing) {
+    pub fn note_standing(&self, before: &Standing, after: &Standing) {
         let getting = |standing: &Standing| -> Vec<MemberNumber> {
             let getting = standing.followers.iter().filter(|follower| follower.gets_snapshot);
             getting.map(|follower| follower.member).collect()

@@ -33,6 +33,7 @@ pub(super) const OPERATIONS: [&str; 25] = [
 pub(super) const PING: &str = "ping";
 
 /// Index of an operation's code in `OPERATIONS`.
+#[inline]
 pub(super) fn operation(code: i32) -> usize {
     match code {
         1 | 15 | 502 => 0,
@@ -64,7 +65,7 @@ pub(super) fn operation(code: i32) -> usize {
 }
 
 /// Name of an operation by its code, as the metric's label has it.
-pub(crate) fn operation_name(code: i32) -> &'static str {
+pub fn operation_name(code: i32) -> &'static str {
     OPERATIONS[operation(code)]
 }
 

@@ -7,7 +7,6 @@ use std::collections::VecDeque;
 use parking_lot::Mutex;
 
 use super::request_times::{BUCKETS, RequestTimes, Totals};
-use crate::clock::wall_ms;
 
 /// Milliseconds between two moments.
 const INTERVAL_MS: u64 = 5000;
@@ -16,23 +15,28 @@ const KEPT: usize = 180;
 
 /// Some seconds of a member.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Moment {
+pub struct Moment {
     /// Its end, in milliseconds since 1970.
-    pub(crate) at_ms: i64,
+    pub at_ms: i64,
     /// Requests per second: those that change nothing, and those that go through the log.
-    pub(crate) reads: f64,
-    pub(crate) writes: f64,
+    pub reads: f64,
+    /// Requests per second that go through the log.
+    pub writes: f64,
     /// Times from a request to its answer, in milliseconds: the median, and those that 95 and 99 of 100 are below. `None` without requests.
-    pub(crate) request_ms: [Option<f64>; 3],
+    pub request_ms: [Option<f64>; 3],
     /// Time of a sync of the log that 95 of 100 are below, in milliseconds.
-    pub(crate) sync_ms: Option<f64>,
-    pub(crate) watches: usize,
-    pub(crate) sessions: usize,
-    pub(crate) connections: usize,
+    pub sync_ms: Option<f64>,
+    /// Watches at its end.
+    pub watches: usize,
+    /// Sessions at its end.
+    pub sessions: usize,
+    /// Connections of clients at its end.
+    pub connections: usize,
 }
 
+/// The moments that are kept.
 #[derive(Debug, Default)]
-pub(crate) struct History(Mutex<Kept>);
+pub struct History(Mutex<Kept>);
 
 #[derive(Debug, Default)]
 struct Kept {
@@ -44,17 +48,17 @@ struct Kept {
 
 impl History {
     /// True if another moment is over. To be asked more often than that.
-    pub(crate) fn is_due(&self, now_ms: u64) -> bool {
+    pub fn is_due(&self, now_ms: u64) -> bool {
         now_ms >= self.0.lock().last_ms + INTERVAL_MS
     }
 
-    /// Keeps the moment that ends now, by the counters so far and by what there is now: watches, sessions, connections.
-    pub(crate) fn note(&self, now_ms: u64, totals: Totals, counts: [usize; 3]) {
-        self.0.lock().note(now_ms, wall_ms(), totals, counts);
+    /// Keeps the moment that ends now, by the clocks, by the counters so far and by what there is now: watches, sessions, connections.
+    pub fn note(&self, now_ms: u64, wall_ms: i64, totals: Totals, counts: [usize; 3]) {
+        self.0.lock().note(now_ms, wall_ms, totals, counts);
     }
 
     /// The oldest first.
-    pub(crate) fn moments(&self) -> Vec<Moment> {
+    pub fn moments(&self) -> Vec<Moment> {
         self.0.lock().moments.iter().cloned().collect()
     }
 }

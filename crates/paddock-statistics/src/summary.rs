@@ -4,28 +4,32 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Instant;
 
 /// Shares of the values that are not above each of a summary's quantiles.
-pub(crate) const QUANTILES: [f64; 5] = [0.5, 0.9, 0.95, 0.99, 0.999];
+pub const QUANTILES: [f64; 5] = [0.5, 0.9, 0.95, 0.99, 0.999];
 
 /// Values of one kind since the member was started.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Summary {
-    pub(crate) count: u64,
-    pub(crate) sum: u64,
+pub struct Summary {
+    /// Number of values.
+    pub count: u64,
+    /// Sum of the values.
+    pub sum: u64,
     /// 0 while there are no values, like the others.
-    pub(crate) min: u64,
-    pub(crate) max: u64,
+    pub min: u64,
+    /// The largest value.
+    pub max: u64,
     /// Quantiles in the order of [`QUANTILES`].
-    pub(crate) quantiles: [u64; QUANTILES.len()],
+    pub quantiles: [u64; QUANTILES.len()],
 }
 
 impl Summary {
-    pub(crate) fn average(&self) -> f64 {
+    /// The average; 0 without values.
+    pub fn average(&self) -> f64 {
         if self.count == 0 { 0.0 } else { self.sum as f64 / self.count as f64 }
     }
 
     /// Summary of values that were counted by buckets: each bucket with its least value and its number of values, in order. A
     /// quantile is the middle of its bucket.
-    pub(crate) fn of_buckets(buckets: &[(u64, u64)], sum: u64, (min, max): (u64, u64)) -> Summary {
+    pub fn of_buckets(buckets: &[(u64, u64)], sum: u64, (min, max): (u64, u64)) -> Summary {
         let count: u64 = buckets.iter().map(|(_, count)| count).sum();
         if count == 0 {
             return Summary::default();
@@ -48,7 +52,7 @@ impl Summary {
 
 /// Counts values of one kind. Meant for what happens seldom, or is looked at now and then: each value costs some locked instructions.
 #[derive(Debug)]
-pub(crate) struct SummaryCounter {
+pub struct SummaryCounter {
     buckets: [AtomicU64; SummaryCounter::BUCKETS],
     sum: AtomicU64,
     min: AtomicU64,
@@ -70,7 +74,8 @@ impl SummaryCounter {
     /// Buckets are an eighth of their values wide at most; the last one takes all that is above.
     const BUCKETS: usize = 240;
 
-    pub(crate) fn record(&self, value: u64) {
+    /// Counts a value.
+    pub fn record(&self, value: u64) {
         self.buckets[bucket(value)].fetch_add(1, Relaxed);
         self.sum.fetch_add(value, Relaxed);
         self.min.fetch_min(value, Relaxed);
@@ -78,17 +83,18 @@ impl SummaryCounter {
     }
 
     /// Records the time since then, in milliseconds.
-    pub(crate) fn record_since(&self, since: Instant) {
+    pub fn record_since(&self, since: Instant) {
         self.record(since.elapsed().as_millis() as u64);
     }
 
     /// Number of values in the buckets that begin at `value` or behind it.
-    pub(crate) fn count_from(&self, value: u64) -> u64 {
+    pub fn count_from(&self, value: u64) -> u64 {
         let buckets = self.buckets.iter().enumerate().filter(|(index, _)| least_value(*index) >= value);
         buckets.map(|(_, count)| count.load(Relaxed)).sum()
     }
 
-    pub(crate) fn get(&self) -> Summary {
+    /// Summary of the values until now.
+    pub fn get(&self) -> Summary {
         let buckets: Vec<(u64, u64)> = self
             .buckets
             .iter()

@@ -10,6 +10,6 @@ pub fn count_lost_log_lines(lines: u64) {
 }
 
 /// Number of lines of the log that were lost.
-pub(crate) fn lost() -> u64 {
+pub fn lost() -> u64 {
     LOST.load(Relaxed)
 }

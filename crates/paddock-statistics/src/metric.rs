@@ -4,9 +4,10 @@ use super::summary::Summary;
 
 /// Kinds of metrics, as Prometheus and ZooKeeper tell them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum MetricKind {
+pub enum MetricKind {
     /// A counter only grows, until the member is started again.
     Counter,
+    /// A value that goes up and down.
     Gauge,
     /// A summary with its median, which `mntr` leaves out.
     BasicSummary,
@@ -16,33 +17,39 @@ pub(crate) enum MetricKind {
 
 /// A metric and its values now.
 #[derive(Debug)]
-pub(crate) struct Metric {
+pub struct Metric {
     /// ZooKeeper's name, which `mntr` has with `zk_` in front; or one of Paddock's own, with `paddock_`.
-    pub(crate) name: &'static str,
-    pub(crate) kind: MetricKind,
-    pub(crate) help: &'static str,
+    pub name: &'static str,
+    /// Its kind.
+    pub kind: MetricKind,
+    /// Sentence about it, for people.
+    pub help: &'static str,
     /// Values by their label; one without a label in most cases.
-    pub(crate) values: Vec<(Option<Label>, MetricValue)>,
+    pub values: Vec<(Option<Label>, MetricValue)>,
 }
 
 /// A label's name and value.
-pub(crate) type Label = (&'static str, String);
+pub type Label = (&'static str, String);
 
+/// A value of a metric.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum MetricValue {
+pub enum MetricValue {
+    /// A number, as it is printed.
     Number(String),
+    /// A summary.
     Summary(Box<Summary>),
 }
 
 impl MetricValue {
-    pub(crate) fn of(number: impl ToString) -> MetricValue {
+    /// A number.
+    pub fn of(number: impl ToString) -> MetricValue {
         MetricValue::Number(number.to_string())
     }
 }
 
 impl Metric {
     /// Its lines as `mntr` has them: what stands behind `zk_`, and the value.
-    pub(crate) fn lines(&self) -> Vec<(String, String)> {
+    pub fn lines(&self) -> Vec<(String, String)> {
         let lines = self.values.iter().flat_map(|(label, value)| {
             let name = match label {
                 None => self.name.to_owned(),
@@ -79,24 +86,28 @@ fn single(name: &'static str, kind: MetricKind, help: &'static str, value: Metri
     Metric { name, kind, help, values: vec![(None, value)] }
 }
 
-pub(crate) fn gauge(name: &'static str, help: &'static str, value: impl ToString) -> Metric {
+/// A gauge without labels.
+pub fn gauge(name: &'static str, help: &'static str, value: impl ToString) -> Metric {
     single(name, MetricKind::Gauge, help, MetricValue::of(value))
 }
 
-pub(crate) fn counter(name: &'static str, help: &'static str, value: impl ToString) -> Metric {
+/// A counter without labels.
+pub fn counter(name: &'static str, help: &'static str, value: impl ToString) -> Metric {
     single(name, MetricKind::Counter, help, MetricValue::of(value))
 }
 
-pub(crate) fn basic_summary(name: &'static str, help: &'static str, summary: Summary) -> Metric {
+/// A summary with its median.
+pub fn basic_summary(name: &'static str, help: &'static str, summary: Summary) -> Metric {
     single(name, MetricKind::BasicSummary, help, MetricValue::Summary(summary.into()))
 }
 
-pub(crate) fn advanced_summary(name: &'static str, help: &'static str, summary: Summary) -> Metric {
+/// A summary with high quantiles.
+pub fn advanced_summary(name: &'static str, help: &'static str, summary: Summary) -> Metric {
     single(name, MetricKind::AdvancedSummary, help, MetricValue::Summary(summary.into()))
 }
 
 /// As Java prints a rounded double: at least one digit behind the point, at most four.
-pub(crate) fn rounded(ms: f64) -> String {
+pub fn rounded(ms: f64) -> String {
     let text = format!("{ms:.4}");
     let short = text.trim_end_matches('0');
     if short.ends_with('.') { format!("{short}0") } else { short.to_owned() }

@@ -10,18 +10,20 @@ use parking_lot::Mutex;
 
 /// Another member since it began to answer, or has ceased to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Contact {
-    pub(crate) answers: bool,
+pub struct Contact {
+    /// True if it answers.
+    pub answers: bool,
     /// In milliseconds since 1970.
-    pub(crate) since_ms: i64,
+    pub since_ms: i64,
 }
 
+/// Contacts to the other members, by their numbers.
 #[derive(Debug, Default)]
-pub(crate) struct Contacts(Mutex<BTreeMap<MemberNumber, Contact>>);
+pub struct Contacts(Mutex<BTreeMap<MemberNumber, Contact>>);
 
 impl Contacts {
     /// The link to a member is up, or down, from now on.
-    pub(crate) fn note(&self, member: MemberNumber, answers: bool, now_ms: i64) {
+    pub fn note(&self, member: MemberNumber, answers: bool, now_ms: i64) {
         let mut contacts = self.0.lock();
         // A member that connects again has not been away in between.
         if contacts.get(&member).is_none_or(|contact| contact.answers != answers) {
@@ -30,7 +32,7 @@ impl Contacts {
     }
 
     /// `None` for a member that has never answered this one since it was started.
-    pub(crate) fn of(&self, member: MemberNumber) -> Option<Contact> {
+    pub fn of(&self, member: MemberNumber) -> Option<Contact> {
         self.0.lock().get(&member).copied()
     }
 }

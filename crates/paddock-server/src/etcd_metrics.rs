@@ -6,8 +6,8 @@ use std::time::Duration;
 use paddock_etcd::{Call, EngineCounts};
 use parking_lot::Mutex;
 
-use super::metric::{Metric, counter, gauge, rounded};
-use super::request_times::{Histogram, Times, print_us};
+use paddock_statistics::metric::{Metric, counter, gauge, rounded};
+use paddock_statistics::request_times::{Histogram, Times, print_us};
 
 /// Calls as the metric's label names them.
 const CALLS: [&str; 5] = ["transaction", "read", "grant", "revoke", "probe"];

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 
-use super::metric::{Metric, counter, gauge};
+use paddock_statistics::metric::{Metric, counter, gauge};
 
 #[derive(Debug, Default)]
 pub(crate) struct CrossCheckStats {

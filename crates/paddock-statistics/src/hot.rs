@@ -15,9 +15,9 @@ use parking_lot::Mutex;
 use super::request_times::operation_name;
 
 /// Number of requests of which one is looked at, once a worker has had `ALL_UP_TO` since it was asked to begin anew.
-pub(crate) const SAMPLED: u32 = 1024;
+pub const SAMPLED: u32 = 1024;
 /// Requests of a worker that are all looked at.
-pub(crate) const ALL_UP_TO: u32 = 16;
+pub const ALL_UP_TO: u32 = 16;
 /// Entries of a table.
 const ENTRIES_MAX: usize = 256;
 /// Time that a table covers, in milliseconds: two of them are a minute.
@@ -35,13 +35,15 @@ const LOG_PAUSE_MS: u64 = 1000;
 
 /// Requests and bytes of something that is asked for, or of a client that asks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Weight {
-    pub(crate) requests: u64,
-    pub(crate) bytes: u64,
+pub struct Weight {
+    /// Number of requests.
+    pub requests: u64,
+    /// Bytes of these requests.
+    pub bytes: u64,
 }
 
 /// Heaviest keys of a table, in the order of their weights.
-pub(crate) type Top<K> = Vec<(K, Weight)>;
+pub type Top<K> = Vec<(K, Weight)>;
 
 impl Weight {
     fn add(&mut self, more: Weight) {
@@ -125,24 +127,30 @@ impl Busy {
 
 /// A request that took long.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct SlowRequest {
+pub struct SlowRequest {
     /// Time at which it was answered, in milliseconds since 1970.
-    pub(crate) at_ms: i64,
-    pub(crate) op: i32,
+    pub at_ms: i64,
+    /// The operation's code.
+    pub op: i32,
     /// Its path, the first one of a multi, cut off if it is very long; `None` if it is about no znode.
-    pub(crate) path: Option<String>,
-    pub(crate) session: SessionId,
-    pub(crate) client: SocketAddr,
-    pub(crate) took_ms: u64,
-    pub(crate) reply_bytes: usize,
-    pub(crate) zxid: i64,
+    pub path: Option<String>,
+    /// Session of the client.
+    pub session: SessionId,
+    /// Address of the client.
+    pub client: SocketAddr,
+    /// Time from the request to its answer, in milliseconds.
+    pub took_ms: u64,
+    /// Bytes of the reply.
+    pub reply_bytes: usize,
+    /// Zxid in the reply.
+    pub zxid: i64,
     /// Times that the stages took when they were timed last before the answer, in microseconds: queue, sync, replicate, apply, reply.
-    pub(crate) stages_us: [u64; 5],
+    pub stages_us: [u64; 5],
 }
 
 /// The slowest requests and the busiest paths and sessions of a member.
 #[derive(Debug)]
-pub(crate) struct Hot {
+pub struct Hot {
     busy: Mutex<Busy>,
     slow: Mutex<VecDeque<SlowRequest>>,
     /// A request that took less is not kept, in milliseconds.
@@ -163,14 +171,7 @@ impl Default for Hot {
 
 impl Hot {
     /// Counts a request that was looked at, in the place of `times` of them.
-    pub(crate) fn count(
-        &self,
-        now_ms: u64,
-        path: Option<&str>,
-        session: SessionId,
-        bytes: usize,
-        times: u32,
-    ) {
+    pub fn count(&self, now_ms: u64, path: Option<&str>, session: SessionId, bytes: usize, times: u32) {
         let weight = Weight { requests: times.into(), bytes: bytes as u64 * u64::from(times) };
         let mut busy = self.busy.lock();
         busy.turn(now_ms);
@@ -181,7 +182,7 @@ impl Hot {
     }
 
     /// The busiest paths and sessions of the last minute.
-    pub(crate) fn top(&self, now_ms: u64, max: usize) -> (Top<String>, Top<SessionId>) {
+    pub fn top(&self, now_ms: u64, max: usize) -> (Top<String>, Top<SessionId>) {
         let mut busy = self.busy.lock();
         busy.turn(now_ms);
         (busy.paths.top(max), busy.sessions.top(max))
@@ -189,12 +190,12 @@ impl Hot {
 
     /// True if a request that took this long is worth being kept.
     #[inline]
-    pub(crate) fn is_slow(&self, took_ms: u64) -> bool {
+    pub fn is_slow(&self, took_ms: u64) -> bool {
         took_ms >= self.slow_ms.load(Relaxed)
     }
 
     /// Keeps a slow request, if it is among the slowest.
-    pub(crate) fn keep(&self, request: SlowRequest, now_ms: u64) {
+    pub fn keep(&self, request: SlowRequest, now_ms: u64) {
         self.log(&request, now_ms);
         let mut slow = self.slow.lock();
         let oldest_ms = request.at_ms - SLOW_KEPT_MS;
@@ -240,7 +241,7 @@ impl Hot {
     }
 
     /// The slowest requests that are kept, the slowest first. From now on requests that were not slow enough before may be.
-    pub(crate) fn slowest(&self, now_wall_ms: i64) -> Vec<SlowRequest> {
+    pub fn slowest(&self, now_wall_ms: i64) -> Vec<SlowRequest> {
         let mut slow = self.slow.lock();
         slow.retain(|kept| kept.at_ms >= now_wall_ms - SLOW_KEPT_MS);
         if slow.len() < SLOW_MAX {

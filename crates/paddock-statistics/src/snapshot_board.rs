@@ -7,13 +7,16 @@ use parking_lot::{Condvar, Mutex};
 
 /// A snapshot that is there.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct SnapshotTaken {
-    pub(crate) path: PathBuf,
-    pub(crate) zxid: i64,
+pub struct SnapshotTaken {
+    /// Its file.
+    pub path: PathBuf,
+    /// Zxid of the last write in it.
+    pub zxid: i64,
 }
 
+/// The snapshots of a process.
 #[derive(Debug, Default)]
-pub(crate) struct SnapshotBoard {
+pub struct SnapshotBoard {
     state: Mutex<BoardState>,
     changed: Condvar,
 }
@@ -30,15 +33,17 @@ struct BoardState {
 
 impl SnapshotBoard {
     /// The number of the next snapshot that begins.
-    pub(crate) fn next(&self) -> u64 {
+    pub fn next(&self) -> u64 {
         self.state.lock().begun + 1
     }
 
-    pub(crate) fn begin(&self) {
+    /// A snapshot begins.
+    pub fn begin(&self) {
         self.state.lock().begun += 1;
     }
 
-    pub(crate) fn end(&self, taken: Option<SnapshotTaken>) {
+    /// The snapshot that began last has ended; `None` if it failed.
+    pub fn end(&self, taken: Option<SnapshotTaken>) {
         let mut state = self.state.lock();
         state.ended = state.begun;
         state.failed += u64::from(taken.is_none());
@@ -47,7 +52,7 @@ impl SnapshotBoard {
     }
 
     /// Waits until the snapshot of a number, or a later one, has ended.
-    pub(crate) fn wait_for(&self, number: u64, patience: Duration) -> Option<SnapshotTaken> {
+    pub fn wait_for(&self, number: u64, patience: Duration) -> Option<SnapshotTaken> {
         let deadline = Instant::now() + patience;
         let mut state = self.state.lock();
         while state.ended < number {
@@ -59,7 +64,7 @@ impl SnapshotBoard {
     }
 
     /// Zxid of the newest snapshot of this process, and when it was written, in seconds since 1970.
-    pub(crate) fn newest(&self) -> Option<(i64, u64)> {
+    pub fn newest(&self) -> Option<(i64, u64)> {
         let taken = self.state.lock().last.clone()?;
         let written = std::fs::metadata(taken.path).and_then(|metadata| metadata.modified()).ok()?;
         let written = written.duration_since(std::time::UNIX_EPOCH).ok()?;
@@ -67,7 +72,7 @@ impl SnapshotBoard {
     }
 
     /// Number of snapshots that failed.
-    pub(crate) fn failures(&self) -> u64 {
+    pub fn failures(&self) -> u64 {
         self.state.lock().failed
     }
 }

@@ -15,13 +15,13 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
 use paddock_front::{AuditEvent, AuditLog, AuditResult};
+use paddock_os::process::user_name;
 use paddock_os::threads::spawn;
 use parking_lot::Mutex;
 
-use super::user::user_name;
-use super::version::civil;
 use crate::config::AuditTarget;
 use crate::error::ServerError;
+use crate::version::civil;
 
 /// Lines that may be under way to the file.
 const LINES_MAX: usize = 16 << 10;
