@@ -17,8 +17,8 @@ mod scheduling;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use paddock_proto::{SessionId, SessionSecret, Xid};
-use paddock_state::{ConnId, Garbage, Now, Outboxes, State, contact_max_ms};
+use paddock_proto::{SessionId, SessionSecret};
+use paddock_state::{ConnId, Garbage, Now, Outboxes, RequestId, State, contact_max_ms};
 
 use crate::calls::{Calls, Purpose};
 use crate::contact::EtcdContact;
@@ -86,7 +86,7 @@ pub struct Engine {
     expiring: BTreeSet<SessionId>,
     /// Connections whose close is answered when the last ephemeral of their session is gone, by session: it has more of them than one
     /// transaction removes.
-    closing: BTreeMap<SessionId, (ConnId, Xid)>,
+    closing: BTreeMap<SessionId, (ConnId, RequestId)>,
     garbage: Garbage,
     /// Time at which a secret was written last, in milliseconds of the monotonic clock.
     secret_ms: Option<u64>,

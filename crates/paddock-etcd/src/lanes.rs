@@ -5,14 +5,14 @@
 
 use std::collections::{HashMap, VecDeque};
 
-use paddock_proto::{OpCode, SessionId, Xid};
-use paddock_state::{ConnId, QueuedRead};
+use paddock_proto::{OpCode, SessionId};
+use paddock_state::{ConnId, QueuedRead, RequestId};
 
 /// A request of a connection.
 #[derive(Debug)]
 pub(crate) enum Item {
     Write {
-        xid: Xid,
+        request: RequestId,
         op: OpCode,
         command: Vec<u8>,
     },

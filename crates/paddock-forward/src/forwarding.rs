@@ -7,9 +7,11 @@
 
 use std::collections::{HashMap, HashSet, VecDeque};
 
-use paddock_proto::{ErrorCode, IdList, OpCode, ReplyHeader, SessionId, Xid};
-use paddock_state::{ClientInput, ConnId, Connected, Outboxes, QueuedRead, Resumption, Serving, State};
-use paddock_tree::{AppliedTransaction, Command, Guess};
+use paddock_proto::{ErrorCode, IdList, OpCode, SessionId};
+use paddock_state::{
+    ClientInput, ConnId, Connected, Outboxes, QueuedRead, RequestId, Resumption, Serving, State,
+};
+use paddock_tree::{AppliedTransaction, Command};
 
 use crate::contract::{Effects, Held, SourceRequest};
 use crate::mirror::Retired;
@@ -22,7 +24,7 @@ const XID_END: i32 = -1000;
 /// A request that the source has been sent, by the number that it got.
 #[derive(Debug)]
 enum Pending {
-    Write { conn: ConnId, session: SessionId, xid: Xid },
+    Write { conn: ConnId, session: SessionId, request: RequestId },
     Session { conn: ConnId, session: SessionId, timeout_ms: i32 },
 }
 
@@ -42,7 +44,7 @@ enum Waiting {
     Sync(QueuedRead),
     Read(QueuedRead),
     /// An operation that the source does not have.
-    Unknown(Xid),
+    Unknown(RequestId),
 }
 
 /// Reason of a sync.
@@ -221,8 +223,8 @@ impl Forwarding {
                 self.revalidations.push((session, conn, timeout_ms));
                 self.outgoing.push(SourceRequest::Revalidate { session, timeout_ms });
             }
-            ClientInput::Write { conn, xid, op, command } if self.conns.contains(&conn) => {
-                self.forward(conn, xid, op, &command);
+            ClientInput::Write { conn, request, op, command } if self.conns.contains(&conn) => {
+                self.forward(conn, request, op, &command);
                 self.run(conn, state, out);
             }
             ClientInput::Read(read) if self.conns.contains(&read.client.conn) => {
@@ -265,10 +267,10 @@ impl Forwarding {
         self.outgoing.push(SourceRequest::Write { session, xid, op: OpCode::CreateSession, ids, body });
     }
 
-    fn forward(&mut self, conn: ConnId, xid: Xid, op: OpCode, command: &[u8]) {
+    fn forward(&mut self, conn: ConnId, request: RequestId, op: OpCode, command: &[u8]) {
         let queue = self.queues.entry(conn).or_default();
         if !is_known_to_zookeeper(op) {
-            queue.push_back(Waiting::Unknown(xid));
+            queue.push_back(Waiting::Unknown(request));
             return;
         }
         let decoded = Command::decode(command).expect("a front encodes commands");
@@ -276,7 +278,7 @@ impl Forwarding {
         let session = decoded.session;
         let number = self.take_xid();
         self.queues.entry(conn).or_default().push_back(Waiting::Write(number));
-        self.pending.insert(number, Pending::Write { conn, session, xid });
+        self.pending.insert(number, Pending::Write { conn, session, request });
         let (ids, body) = (decoded.ids.wire().to_vec(), body.to_vec());
         self.outgoing.push(SourceRequest::Write { session, xid: number, op, ids, body });
     }
@@ -297,8 +299,8 @@ impl Forwarding {
         let (session, number) = change.asked;
         if self.pending.get(&number).is_some_and(|pending| pending.session() == session) {
             match self.pending.remove(&number) {
-                Some(Pending::Write { conn, xid, .. }) => {
-                    self.answer_write(conn, number, xid, change, state, out);
+                Some(Pending::Write { conn, request, .. }) => {
+                    self.answer_write(conn, number, request, change, state, out);
                     self.run(conn, state, out);
                 }
                 Some(Pending::Session { conn, session, timeout_ms }) if self.conns.contains(&conn) => {
@@ -319,7 +321,7 @@ impl Forwarding {
         &mut self,
         conn: ConnId,
         number: i32,
-        xid: Xid,
+        request: RequestId,
         change: &AppliedTransaction,
         state: &State,
         out: &mut Outboxes,
@@ -329,7 +331,7 @@ impl Forwarding {
         let first = queue.pop_front();
         assert!(matches!(first, Some(Waiting::Write(first)) if first == number), "answered in turn");
         match &change.answer {
-            Ok(body) => out.write_reply(conn, ReplyHeader::ok(xid, change.zxid), |out| {
+            Ok(body) => out.write_reply(conn, request, (change.zxid, None), |out| {
                 out.extend_from_slice(body);
             }),
             // As ZooKeeper does: its client is elsewhere by now, or has to ask for its session anew.
@@ -337,7 +339,7 @@ impl Forwarding {
                 self.serving.end_conn(conn);
                 self.close(conn, state, out);
             }
-            Err(error) => out.write_reply(conn, ReplyHeader::refused(xid, change.zxid, *error), |_| {}),
+            Err(error) => out.write_reply(conn, request, (change.zxid, Some(*error)), |_| {}),
         }
     }
 
@@ -422,9 +424,9 @@ impl Forwarding {
         {
             match first {
                 Waiting::Read(read) => answer_read(&read, state, out),
-                Waiting::Unknown(xid) => {
-                    let header = ReplyHeader::refused(xid, state.tree().zxid(), ErrorCode::Unimplemented);
-                    out.write_reply(conn, header, |_| {});
+                Waiting::Unknown(request) => {
+                    let refusal = (state.tree().zxid(), Some(ErrorCode::Unimplemented));
+                    out.write_reply(conn, request, refusal, |_| {});
                 }
                 Waiting::Write(_) | Waiting::Sync(_) => unreachable!("they wait"),
             }
@@ -476,11 +478,10 @@ impl Forwarding {
 }
 
 pub(crate) fn answer_read(read: &QueuedRead, state: &State, out: &mut Outboxes) {
-    let QueuedRead { client, xid, op, body } = read;
-    if out.is_full(client.conn) {
-        out.close(client.conn);
+    if out.is_full(read.client.conn) {
+        out.close(read.client.conn);
     } else {
-        out.reply(client.conn, |out| state.answer(client, *xid, *op, body, Guess::NONE, out));
+        state.answer_queued(read, out);
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use paddock_proto::{ErrorCode, OpCode, ReplyHeader, SessionId};
+use paddock_proto::{ErrorCode, OpCode, SessionId};
 use paddock_state::{ClientInput, ConnId, Connected, Outboxes, Resumption, State};
 
 use crate::forwarding::answer_read;
@@ -35,13 +35,13 @@ impl ReadOnly {
                 }
             }
             ClientInput::Read(read) => answer_read(&read, state, out),
-            ClientInput::Write { conn, xid, op, .. } => {
+            ClientInput::Write { conn, request, op, .. } => {
                 let zxid = state.tree().zxid();
                 if op == OpCode::CloseSession {
-                    out.write_reply(conn, ReplyHeader { xid, zxid, error: None }, |_| {});
+                    out.write_reply(conn, request, (zxid, None), |_| {});
                     out.close(conn);
                 } else {
-                    out.write_reply(conn, ReplyHeader::refused(xid, zxid, ErrorCode::NotReadOnly), |_| {});
+                    out.write_reply(conn, request, (zxid, Some(ErrorCode::NotReadOnly)), |_| {});
                 }
             }
             ClientInput::Disconnect { conn } => {

@@ -11,7 +11,7 @@ use std::cell::Cell;
 use std::net::SocketAddr;
 
 use paddock_proto::{Id, OpCode, ReplyHeader, SessionId, Xid, Zxid};
-use paddock_state::{Client, ClientInput, ConnId, Now, Parcel, QueuedRead};
+use paddock_state::{Client, ClientInput, ConnId, Now, Parcel, QueuedRead, RequestId};
 
 use crate::audit::{AuditedWrite, refused_reconfig};
 use crate::clickhouse::Packet;
@@ -227,9 +227,17 @@ impl<H: Host> Connection<H> {
         refused_reconfig(client.session, client.ids(), self.protocol.address().ip(), log);
     }
 
+    /// Tells a write its place in the queue, into which it is about to come.
+    pub(crate) fn name_slot(&self, input: &mut ClientInput) {
+        if let ClientInput::Write { request, .. } = input {
+            request.slot = self.queue.next_slot();
+        }
+    }
+
     /// The read as an input of the engine, behind all that waits.
     pub(crate) fn queued_read(&self, xid: Xid, op: OpCode, body: &[u8]) -> ClientInput {
-        ClientInput::Read(QueuedRead { client: self.client().clone(), xid, op, body: body.to_vec() })
+        let request = RequestId { xid, slot: self.queue.next_slot() };
+        ClientInput::Read(QueuedRead { client: self.client().clone(), request, op, body: body.to_vec() })
     }
 
     /// The next portion of the watches that are still to be set.
@@ -283,16 +291,13 @@ impl<H: Host> Connection<H> {
             return false;
         }
         match parcel {
-            Parcel::Reply(bytes) => {
-                let is_farewell = self.queue.len() == 1 && self.protocol.wants_no_farewell();
-                if !is_farewell {
-                    self.send(Packet::Reply, bytes);
-                }
-                let waiting = self.answered(bytes, now, host, limits);
-                if let (Some(audited), Some(log)) = (waiting, &settings.audit) {
-                    audited.finish(Some(bytes), &**log);
+            Parcel::Reply(slot, bytes) if self.queue.is_first(slot) => {
+                self.deliver_reply(bytes, now, host, settings);
+                while let Some(reply) = self.queue.take_early() {
+                    self.deliver_reply(&reply, now, host, settings);
                 }
             }
+            Parcel::Reply(slot, bytes) => self.queue.keep_early(slot, bytes),
             Parcel::Event(bytes) | Parcel::SharedEvent(bytes) => {
                 if self.output.unsent_bytes() > Self::event_room(limits) {
                     let unsent_bytes = self.output.unsent_bytes();
@@ -338,7 +343,19 @@ impl<H: Host> Connection<H> {
                 self.has_changed = true;
             }
         }
-        matches!(parcel, Parcel::Reply(_) | Parcel::Connected(..) | Parcel::Expired)
+        matches!(parcel, Parcel::Reply(..) | Parcel::Connected(..) | Parcel::Expired)
+    }
+
+    /// Sends the reply to the oldest request with the engine.
+    fn deliver_reply(&mut self, reply: &[u8], now: Now, host: &H, settings: &Settings) {
+        let is_farewell = self.queue.len() == 1 && self.protocol.wants_no_farewell();
+        if !is_farewell {
+            self.send(Packet::Reply, reply);
+        }
+        let audited = self.answered(reply, now, host, &settings.limits);
+        if let (Some(audited), Some(log)) = (audited, &settings.audit) {
+            audited.finish(Some(reply), &**log);
+        }
     }
 
     /// The oldest request with the engine has been answered. Returns it as the audit log wants it.

@@ -17,7 +17,7 @@ use paddock_proto::{
     Auth, ConnectRequest, Dialect, ErrorCode, Extensions, Id, OpCode, Request, RequestHeader, SessionId,
     Write, Xid, Zxid,
 };
-use paddock_state::{Client, ClientInput, ConnId};
+use paddock_state::{Client, ClientInput, ConnId, RequestId};
 use paddock_tree::{Command, Tree};
 
 use crate::acl_schemes;
@@ -318,7 +318,12 @@ impl Protocol {
         if settings.enforces_quotas {
             Command::enforce_quotas(self.client.ids(), &mut command);
         }
-        Action::Submit(ClientInput::Write { conn: self.client.conn, xid, op, command })
+        Action::Submit(ClientInput::Write {
+            conn: self.client.conn,
+            request: RequestId::first(xid),
+            op,
+            command,
+        })
     }
 
     fn on_auth<'f>(&mut self, xid: Xid, body: &[u8], settings: &Settings) -> Action<'f> {

@@ -2,6 +2,8 @@
 
 use std::collections::VecDeque;
 
+use paddock_state::Slot;
+
 use crate::Limits;
 use crate::audit::AuditedWrite;
 
@@ -22,28 +24,39 @@ pub(crate) struct Waiting<Span> {
     pub(crate) span: Option<Span>,
     /// Present if it is a write and there is an audit log.
     pub(crate) audited: Option<Box<AuditedWrite>>,
+    /// Its reply, if that has come before the reply to an earlier request.
+    early_reply: Option<Box<[u8]>>,
 }
 
-/// The session's queue: the engine answers its requests in this order, each once.
+/// The session's queue: the engine answers each of its requests once, and the client sees the replies in this order.
 #[derive(Debug)]
 pub(crate) struct Queue<Span> {
     waiting: VecDeque<Waiting<Span>>,
-    /// Size of these requests together, in bytes.
+    /// Place of the oldest one, or of the next if there is none.
+    first: Slot,
+    /// Size of these requests, and of replies that came early, together, in bytes.
     bytes: usize,
     /// Size of the long multis among them, in bytes.
     long_bytes: usize,
     /// Estimated size of the next reply in bytes, by those before it.
-    reply_bytes_expected: usize,
+    reply_bytes_expected: u32,
 }
 
 impl<Span> Queue<Span> {
     pub(crate) fn new(limits: &Limits) -> Queue<Span> {
         Queue {
             waiting: VecDeque::new(),
+            first: Slot::default(),
             bytes: 0,
             long_bytes: 0,
-            reply_bytes_expected: limits.first_reply_bytes,
+            reply_bytes_expected: u32::try_from(limits.first_reply_bytes).unwrap_or(u32::MAX),
         }
+    }
+
+    /// Place of the request that is added next.
+    #[inline]
+    pub(crate) fn next_slot(&self) -> Slot {
+        Slot(self.first.0.wrapping_add(self.waiting.len() as u32))
     }
 
     /// Adds a request of an operation and its bytes, about a path, which may be a long multi.
@@ -60,13 +73,45 @@ impl<Span> Queue<Span> {
             self.long_bytes += bytes;
         }
         let (bytes, path) = (bytes as u32, path.into());
-        self.waiting.push_back(Waiting { since_us, bytes, op, is_long, path, span, audited });
+        self.waiting.push_back(Waiting {
+            since_us,
+            bytes,
+            op,
+            is_long,
+            path,
+            span,
+            audited,
+            early_reply: None,
+        });
+    }
+
+    /// True if the request at this place is the oldest one.
+    #[inline]
+    pub(crate) fn is_first(&self, slot: Slot) -> bool {
+        slot == self.first
+    }
+
+    /// Keeps a reply until all earlier requests have been answered.
+    pub(crate) fn keep_early(&mut self, slot: Slot, reply: &[u8]) {
+        let waiting = self.waiting.get_mut(slot.behind(self.first)).expect("the request waits");
+        assert!(waiting.early_reply.is_none(), "the engine answers each request once");
+        waiting.early_reply = Some(reply.into());
+        self.bytes += reply.len();
+    }
+
+    /// The reply to the oldest request, if it came early.
+    #[inline]
+    pub(crate) fn take_early(&mut self) -> Option<Box<[u8]>> {
+        let reply = self.waiting.front_mut()?.early_reply.take()?;
+        self.bytes -= reply.len();
+        Some(reply)
     }
 
     /// Takes the oldest request, which was answered by `reply_bytes` bytes.
     pub(crate) fn pop(&mut self, reply_bytes: usize) -> Waiting<Span> {
         self.note_reply(reply_bytes);
         let waiting = self.waiting.pop_front().expect("the engine answers each request once");
+        self.first = self.first.next();
         self.bytes -= waiting.bytes as usize;
         if waiting.is_long {
             self.long_bytes -= waiting.bytes as usize;
@@ -79,6 +124,7 @@ impl<Span> Queue<Span> {
     pub(crate) fn note_reply(&mut self, bytes: usize) {
         // A large reply counts at once, small ones little by little.
         let expected = self.reply_bytes_expected;
+        let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
         self.reply_bytes_expected = (expected - expected / 8).max(bytes).max(1);
     }
 
@@ -105,16 +151,17 @@ impl<Span> Queue<Span> {
     }
 
     pub(crate) fn reply_bytes_expected(&self) -> usize {
-        self.reply_bytes_expected
+        self.reply_bytes_expected as usize
     }
 
     /// Requests that may wait at once, so that their replies have room in `room` bytes.
     pub(crate) fn capacity(&self, room: usize, limits: &Limits) -> usize {
-        (room / self.reply_bytes_expected).clamp(1, limits.waiting_max)
+        (room / self.reply_bytes_expected()).clamp(1, limits.waiting_max)
     }
 
     pub(crate) fn drain(&mut self) -> impl Iterator<Item = Waiting<Span>> {
         (self.bytes, self.long_bytes) = (0, 0);
+        self.first = self.next_slot();
         self.waiting.drain(..)
     }
 }

@@ -1,7 +1,9 @@
 //! A front with clients whose bytes are written by hand, and an engine that answers when the test says so.
 
 use std::cell::{Cell, Ref, RefCell};
+use std::collections::HashMap;
 use std::convert::Infallible;
+use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 
 use paddock_front::{
@@ -13,7 +15,9 @@ use paddock_proto::{
     Acl, ConnectRequest, CreateMode, ErrorCode, EventKind, Extensions, Id, IdList, OpCode, Password, Perms,
     ReplyHeader, SessionId, SetWatches, WatchEvent, Xid, Zxid, encode, frame,
 };
-use paddock_state::{Client, ClientInput, ConnId, Connected, Now, Outbox, Outboxes, QueuedRead, State};
+use paddock_state::{
+    Client, ClientInput, ConnId, Connected, Now, Outbox, Outboxes, QueuedRead, RequestId, Slot, State,
+};
 use paddock_tree::{Command, Guess};
 
 const FIRST: SessionId = SessionId(0x101);
@@ -73,6 +77,34 @@ struct FrontStage {
     front: Front<Surroundings>,
     around: Surroundings,
     settings: Settings,
+    /// Places of the requests that the engine was handed, by connection and number.
+    slots: HashMap<(ConnId, Xid), Slot>,
+}
+
+/// An engine that answers what it was handed.
+struct AnsweringEngine<'a> {
+    outboxes: Outboxes,
+    slots: &'a HashMap<(ConnId, Xid), Slot>,
+}
+
+impl AnsweringEngine<'_> {
+    fn request(&self, conn: ConnId, xid: i32) -> RequestId {
+        RequestId { xid: Xid(xid), slot: self.slots[&(conn, Xid(xid))] }
+    }
+}
+
+impl Deref for AnsweringEngine<'_> {
+    type Target = Outboxes;
+
+    fn deref(&self) -> &Outboxes {
+        &self.outboxes
+    }
+}
+
+impl DerefMut for AnsweringEngine<'_> {
+    fn deref_mut(&mut self) -> &mut Outboxes {
+        &mut self.outboxes
+    }
 }
 
 impl FrontStage {
@@ -102,7 +134,12 @@ impl FrontStage {
     }
 
     fn with(settings: Settings) -> FrontStage {
-        FrontStage { front: Front::new(settings.clone()), around: Surroundings::default(), settings }
+        FrontStage {
+            front: Front::new(settings.clone()),
+            around: Surroundings::default(),
+            settings,
+            slots: HashMap::new(),
+        }
     }
 
     /// A connection that serves a session.
@@ -134,14 +171,27 @@ impl FrontStage {
     }
 
     fn inputs(&mut self) -> Vec<ClientInput> {
+        self.note_slots();
         std::mem::take(self.front.inputs())
     }
 
+    fn note_slots(&mut self) {
+        for input in self.front.inputs() {
+            let (conn, request) = match input {
+                ClientInput::Write { conn, request, .. } => (*conn, *request),
+                ClientInput::Read(read) => (read.client.conn, read.request),
+                _ => continue,
+            };
+            self.slots.insert((conn, request.xid), request.slot);
+        }
+    }
+
     /// The engine leaves something in the mailbox.
-    fn engine(&self, leave: impl FnOnce(&mut Outboxes)) {
-        let mut outboxes = Outboxes::new(1);
-        leave(&mut outboxes);
-        outboxes.iter_mut().for_each(|(_, outbox)| self.around.mail.borrow_mut().append(outbox));
+    fn engine(&mut self, leave: impl FnOnce(&mut AnsweringEngine<'_>)) {
+        self.note_slots();
+        let mut engine = AnsweringEngine { outboxes: Outboxes::new(1), slots: &self.slots };
+        leave(&mut engine);
+        engine.iter_mut().for_each(|(_, outbox)| self.around.mail.borrow_mut().append(outbox));
     }
 
     fn sent(&mut self, conn: ConnId) -> Vec<u8> {
@@ -211,12 +261,56 @@ fn read(xid: i32) -> Vec<u8> {
     })
 }
 
-fn reply(out: &mut Outboxes, conn: ConnId, xid: i32) {
-    out.write_reply(conn, ReplyHeader::ok(Xid(xid), Zxid(7)), |_| {});
+fn reply(out: &mut AnsweringEngine<'_>, conn: ConnId, xid: i32) {
+    let request = out.request(conn, xid);
+    out.write_reply(conn, request, (Zxid(7), None), |_| {});
 }
 
 fn event(out: &mut Outboxes, conn: ConnId) {
     out.event(WatchEvent { kind: EventKind::NodeCreated, path: "/b", zxid: Zxid(7) }).tell(conn);
+}
+
+#[test]
+fn replies_that_come_in_another_order_are_sent_in_that_of_the_requests() {
+    let mut stage = FrontStage::new(Limits::default());
+    let [conn, other] =
+        [FIRST, SECOND].map(|session| stage.connect(session.0 as u64, session, Extensions::default()));
+    stage.receive(conn, &[write(1), write(2), read(3), write(4)].concat());
+    stage.receive(other, &write(1));
+    stage.engine(|out| {
+        reply(out, conn, 3);
+        reply(out, conn, 2);
+        event(out, conn);
+        reply(out, other, 1);
+    });
+    stage.front.deliver(&stage.around);
+    assert_eq!(stage.replies(conn), [(Xid::NOTIFICATION.0, None)], "an event is not kept for a reply");
+    assert_eq!(stage.replies(other), [(1, None)], "a connection does not wait for another one");
+    stage.engine(|out| reply(out, conn, 1));
+    stage.front.deliver(&stage.around);
+    assert_eq!(stage.replies(conn), [(1, None), (2, None), (3, None)]);
+    stage.receive(conn, &read(5));
+    stage.engine(|out| {
+        reply(out, conn, 5);
+        reply(out, conn, 4);
+    });
+    stage.front.deliver(&stage.around);
+    assert_eq!(stage.replies(conn), [(4, None), (5, None)]);
+    stage.receive(conn, &read(6));
+    assert_eq!(stage.replies(conn), [(6, None)], "nothing waits any more");
+}
+
+#[test]
+fn early_replies_of_a_connection_that_closes_are_not_sent() {
+    let mut stage = FrontStage::new(Limits::default());
+    let conn = stage.connect(1, FIRST, Extensions::default());
+    stage.receive(conn, &[write(1), write(2)].concat());
+    stage.engine(|out| {
+        reply(out, conn, 2);
+        out.close(conn);
+    });
+    stage.front.deliver(&stage.around);
+    assert!(stage.replies(conn).is_empty() && stage.is_closing(conn));
 }
 
 #[test]
@@ -940,7 +1034,8 @@ fn turns_are_heavy_until_replies_have_been_small() {
     assert!(!is_heavy(&stage));
     stage.receive(conn, &write(21));
     stage.engine(|out| {
-        out.write_reply(conn, ReplyHeader::ok(Xid(21), Zxid(7)), |out| out.resize(out.len() + 300, 7))
+        let request = out.request(conn, 21);
+        out.write_reply(conn, request, (Zxid(7), None), |out| out.resize(out.len() + 300, 7))
     });
     stage.front.deliver(&stage.around);
     assert!(is_heavy(&stage));
@@ -1095,10 +1190,10 @@ fn a_write_that_is_too_large_with_its_identities_is_refused_in_its_turn_and_its_
     let read_of_refusal = stage.inputs();
     let [ClientInput::Read(read)] = &read_of_refusal[..] else { panic!("{read_of_refusal:?}") };
     assert!(read.body.is_empty(), "nothing of it is kept");
+    let state = RefCell::new(State::default());
     stage.engine(|out| {
         reply(out, conn, 1);
-        let state = stage.around.state.borrow();
-        out.reply(conn, |out| state.answer(&read.client, read.xid, read.op, &read.body, Guess::NONE, out));
+        state.borrow().answer_queued(read, out);
     });
     stage.front.deliver(&stage.around);
     assert_eq!(stage.replies(conn), [(1, None), (2, Some(ErrorCode::MarshallingError))]);

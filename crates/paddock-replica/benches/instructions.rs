@@ -9,7 +9,7 @@ use paddock_replica::{
     Effects, Founding, HardState, Input, Membership, OwnState, Recovered, ReplicaOptions, Replicated,
     SingleGroup, WORK_AT_ONCE,
 };
-use paddock_state::{ClientInput, ConnId, Now, Outboxes, Parcel, ProvenIds};
+use paddock_state::{ClientInput, ConnId, Now, Outboxes, Parcel, ProvenIds, RequestId};
 use paddock_tree::{Command, REMOVED_AT_ONCE, Tree};
 
 const WRITES: usize = 100;
@@ -123,7 +123,7 @@ fn write(session: SessionId, op: OpCode) -> Input {
         _ => encode::set_data(&mut body, PATH, Some(&DATA), -1),
     }
     Command::encode(session, 0, IdList::NONE, op, &body, &mut command);
-    Input::Client(ClientInput::Write { conn: conn(), xid: Xid(1), op, command })
+    Input::Client(ClientInput::Write { conn: conn(), request: RequestId::first(Xid(1)), op, command })
 }
 
 /// A member with a znode, and writes to set its data; a hundred have been answered, so that buffers have grown.

@@ -100,6 +100,7 @@ impl Gates {
 #[cfg(test)]
 mod tests {
     use paddock_proto::Xid;
+    use paddock_state::RequestId;
 
     use super::*;
 
@@ -108,7 +109,12 @@ mod tests {
     }
 
     fn write(number: u64, op: OpCode) -> Input {
-        Input::Client(ClientInput::Write { conn: conn(number), xid: Xid(1), op, command: vec![] })
+        Input::Client(ClientInput::Write {
+            conn: conn(number),
+            request: RequestId::first(Xid(1)),
+            op,
+            command: vec![],
+        })
     }
 
     #[test]

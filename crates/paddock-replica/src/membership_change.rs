@@ -7,8 +7,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use paddock_proto::{EnsembleMember, ErrorCode, MemberRole, Xid};
-use paddock_state::ConnId;
+use paddock_proto::{EnsembleMember, ErrorCode, MemberRole};
+use paddock_state::{ConnId, RequestId};
 use paddock_tree::{Ensemble, Tree};
 
 use crate::Membership;
@@ -38,7 +38,7 @@ pub(crate) struct MembershipChange {
     /// True if the state says something else of the members, and the shell was not told.
     has_changed: bool,
     /// The connection that waits for the change under way.
-    waiting: Option<(ConnId, Xid)>,
+    waiting: Option<(ConnId, RequestId)>,
 }
 
 /// Membership that the state wants.
@@ -137,11 +137,11 @@ impl MembershipChange {
     }
 
     /// A connection waits for the change that it has asked for.
-    pub(crate) fn await_settled(&mut self, conn: ConnId, xid: Xid) {
-        self.waiting = Some((conn, xid));
+    pub(crate) fn await_settled(&mut self, conn: ConnId, request: RequestId) {
+        self.waiting = Some((conn, request));
     }
 
-    pub(crate) fn take_waiting(&mut self) -> Option<(ConnId, Xid)> {
+    pub(crate) fn take_waiting(&mut self) -> Option<(ConnId, RequestId)> {
         self.waiting.take()
     }
 

@@ -1,7 +1,7 @@
 //! Items of the queue of what this member's connections have handed over, in the order in which they did.
 
-use paddock_proto::{OpCode, Xid};
-use paddock_state::{ConnId, QueuedRead};
+use paddock_proto::OpCode;
+use paddock_state::{ConnId, QueuedRead, RequestId};
 
 /// One of a connection's inputs, waiting for its turn. `Write`, `Session` and `Abandoned` stand for the commands of the batch, in
 /// its order; the others stand between them.
@@ -9,7 +9,7 @@ use paddock_state::{ConnId, QueuedRead};
 pub(crate) enum QueuedItem {
     Write {
         conn: ConnId,
-        xid: Xid,
+        request: RequestId,
     },
     /// A client waits for its session, a new one or its own.
     Session {

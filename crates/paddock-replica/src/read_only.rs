@@ -7,8 +7,8 @@
 
 use std::collections::{BTreeSet, VecDeque};
 
-use paddock_proto::{SessionId, Xid};
-use paddock_state::{ConnId, QueuedRead};
+use paddock_proto::SessionId;
+use paddock_state::{ConnId, QueuedRead, RequestId};
 
 /// Ticks for which writes wait for a leader.
 const PATIENCE_TICKS: u32 = 50;
@@ -53,7 +53,7 @@ pub(crate) enum ReadOnlyRequest {
     /// A request that needs a quorum.
     Refused {
         conn: ConnId,
-        xid: Xid,
+        request: RequestId,
     },
     /// A client that wants a session, a new one or its own.
     Connect {

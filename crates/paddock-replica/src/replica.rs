@@ -135,8 +135,8 @@ impl Replica<'_> {
 
     fn on_client(&mut self, now: Now, input: ClientInput) {
         match input {
-            ClientInput::Write { conn, xid, command, .. } => {
-                self.group.requests.submit(&command, QueuedItem::Write { conn, xid });
+            ClientInput::Write { conn, request, command, .. } => {
+                self.group.requests.submit(&command, QueuedItem::Write { conn, request });
             }
             ClientInput::Read(read) => self.group.requests.push(QueuedItem::Read(read)),
             ClientInput::Connect { conn, timeout_ms, ids, .. } => {
@@ -156,12 +156,12 @@ impl Replica<'_> {
     /// Takes an input of a client while nothing can be written.
     fn on_client_in_read_only(&mut self, now: Now, input: ClientInput) {
         let request = match input {
-            ClientInput::Write { conn, xid, .. } => {
+            ClientInput::Write { conn, request, .. } => {
                 self.presence.gates.forget(conn);
-                ReadOnlyRequest::Refused { conn, xid }
+                ReadOnlyRequest::Refused { conn, request }
             }
             ClientInput::Read(read) if self.needs_quorum(read.op) => {
-                ReadOnlyRequest::Refused { conn: read.client.conn, xid: read.xid }
+                ReadOnlyRequest::Refused { conn: read.client.conn, request: read.request }
             }
             ClientInput::Read(read) => ReadOnlyRequest::Read(read),
             ClientInput::Connect { conn, timeout_ms, may_only_read, .. } => {

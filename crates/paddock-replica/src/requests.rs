@@ -237,6 +237,7 @@ impl Requests {
 #[cfg(test)]
 mod tests {
     use paddock_proto::{IdList, OpCode, SessionId, Xid};
+    use paddock_state::RequestId;
     use paddock_tree::Command;
 
     use super::*;
@@ -247,7 +248,7 @@ mod tests {
     }
 
     fn write(number: u64) -> QueuedItem {
-        QueuedItem::Write { conn: ConnId::new(0, number), xid: Xid(1) }
+        QueuedItem::Write { conn: ConnId::new(0, number), request: RequestId::first(Xid(1)) }
     }
 
     fn disconnect(number: u64) -> QueuedItem {

@@ -10,7 +10,8 @@ use paddock_replica::{
     Replicated, SingleGroup, WORK_AT_ONCE,
 };
 use paddock_state::{
-    Client, ClientInput, ConnId, Connected, Now, Outboxes, Parcel, ProvenIds, QueuedRead, Resumption,
+    Client, ClientInput, ConnId, Connected, Now, Outboxes, Parcel, ProvenIds, QueuedRead, RequestId,
+    Resumption,
 };
 use paddock_tree::{Command, REMOVED_AT_ONCE, Tree};
 
@@ -138,7 +139,12 @@ impl Member {
     fn write(&mut self, client: &Client, xid: i32, op: OpCode, body: &[u8]) {
         let mut command = Vec::new();
         Command::encode(client.session, 0, IdList::NONE, op, body, &mut command);
-        self.step(Input::Client(ClientInput::Write { conn: client.conn, xid: Xid(xid), op, command }));
+        self.step(Input::Client(ClientInput::Write {
+            conn: client.conn,
+            request: RequestId::first(Xid(xid)),
+            op,
+            command,
+        }));
     }
 
     fn create(&mut self, client: &Client, xid: i32, path: &str, data: &str, flags: i32) {
@@ -162,7 +168,12 @@ impl Member {
         let mut body = Vec::new();
         body.put_string(path);
         body.put_bool(watch);
-        let local = QueuedRead { client: client.clone(), xid: Xid(xid), op: OpCode::GetData, body };
+        let local = QueuedRead {
+            client: client.clone(),
+            request: RequestId::first(Xid(xid)),
+            op: OpCode::GetData,
+            body,
+        };
         self.step(Input::Client(ClientInput::Read(local)));
     }
 
@@ -181,7 +192,7 @@ fn conn(number: u64) -> ConnId {
 fn tell(conn: ConnId, parcel: Parcel<'_>) -> Vec<String> {
     let who = (1..=9).find(|n| conn == self::conn(*n)).expect("tests use small numbers");
     match parcel {
-        Parcel::Reply(mut bytes) | Parcel::Event(mut bytes) | Parcel::SharedEvent(mut bytes) => {
+        Parcel::Reply(_, mut bytes) | Parcel::Event(mut bytes) | Parcel::SharedEvent(mut bytes) => {
             let mut lines = Vec::new();
             while let Some((body, len)) = frame::split(bytes, i32::MAX).unwrap() {
                 lines.push(format!("{who}: {}", tell_packet(body)));
@@ -243,7 +254,12 @@ fn events_go_by_the_identities_that_a_connection_has_shown_by_now() {
         body.put_string("/secret");
         body.put_i32(1);
         member.create(&watcher, 1, "/before", "", 0);
-        let local = QueuedRead { client: watcher.clone(), xid: Xid(2), op: OpCode::AddWatch, body };
+        let local = QueuedRead {
+            client: watcher.clone(),
+            request: RequestId::first(Xid(2)),
+            op: OpCode::AddWatch,
+            body,
+        };
         member.step(Input::Client(ClientInput::Read(local)));
         if !is_early {
             member.settle();

@@ -6,15 +6,51 @@ use paddock_tree::is_proof;
 
 use crate::{Client, ConnId};
 
+/// A request of a connection, as the engine names it in its answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RequestId {
+    /// The number that its client has given it.
+    pub xid: Xid,
+    /// Its place in the session's queue.
+    pub slot: Slot,
+}
+
+impl RequestId {
+    /// A request that is the first one of its connection.
+    pub fn first(xid: Xid) -> RequestId {
+        RequestId { xid, slot: Slot::default() }
+    }
+}
+
+/// Place of a request in the queue of its connection: places are counted from 0, and begin anew behind the last number. Those that wait at
+/// once are far fewer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Slot(pub u32);
+
+impl Slot {
+    /// The place of the next request.
+    #[inline]
+    pub fn next(self) -> Slot {
+        Slot(self.0.wrapping_add(1))
+    }
+
+    /// Number of places from an earlier one to this one.
+    #[inline]
+    pub fn behind(self, earlier: Slot) -> usize {
+        self.0.wrapping_sub(earlier.0) as usize
+    }
+}
+
 /// Something that a front hands to its engine.
 ///
 /// The engine takes the inputs of a connection in the order in which they were handed over. `Write`, `Read`, `Connect` and
-/// `Resume` are each answered once, in that order too, by a [`crate::Parcel`]: `Reply`, `Connected` or `Expired`. If the
-/// engine sends `Close` instead, nothing more is answered on that connection.
+/// `Resume` are each answered once by a [`crate::Parcel`]: `Reply`, `Connected` or `Expired`. A reply names its request, and may come before
+/// that to an earlier one: the front keeps it until its turn. If the engine sends `Close` instead, nothing more is answered on that
+/// connection.
 #[derive(Debug)]
 pub enum ClientInput {
     /// A write of a connection, encoded by `paddock_tree::Command::encode`.
-    Write { conn: ConnId, xid: Xid, op: OpCode, command: Vec<u8> },
+    Write { conn: ConnId, request: RequestId, op: OpCode, command: Vec<u8> },
     /// A request without a write that has to wait for the connection's writes, or for the quorum's word.
     Read(QueuedRead),
     /// A client wants a new session. `may_only_read`: it takes one that only reads while nothing can be written. The session is bound
@@ -88,7 +124,7 @@ impl ProvenIds {
 #[derive(Debug)]
 pub struct QueuedRead {
     pub client: Client,
-    pub xid: Xid,
+    pub request: RequestId,
     pub op: OpCode,
     pub body: Vec<u8>,
 }

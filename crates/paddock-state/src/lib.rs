@@ -22,7 +22,7 @@ pub use computed::{API_VERSION, MemberFacts, feature_flags};
 pub use conn::{Client, ConnId, Now};
 pub use contact::{CONTACT_MAX_LEAST_MS, TOUCH_DELAY_MS, contact_max_ms};
 pub use garbage::Garbage;
-pub use input::{ClientInput, ProvenIds, QueuedRead, Resumption};
+pub use input::{ClientInput, ProvenIds, QueuedRead, RequestId, Resumption, Slot};
 pub use list_copy::{ChildrenCopy, LongList, LongListStep};
 pub use liveness::Liveness;
 pub use outbox::{Connected, EventMail, Outbox, Outboxes, Parcel};

@@ -6,16 +6,16 @@
 use std::collections::HashMap;
 use std::ops::Range;
 
-use paddock_proto::{Password, ReplyHeader, SessionId, WatchEvent, frame};
+use paddock_proto::{ErrorCode, Password, ReplyHeader, SessionId, WatchEvent, Zxid, frame};
 
-use crate::ConnId;
+use crate::{ConnId, RequestId, Slot};
 
 /// Something for one connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Parcel<'a> {
     /// The answer to one request that was handed to the engine: a whole frame, with the watch events that go out
     /// in front of it, if any.
-    Reply(&'a [u8]),
+    Reply(Slot, &'a [u8]),
     /// A watch event: a whole frame.
     Event(&'a [u8]),
     /// A long watch event that an earlier parcel of the same box has, too: a whole frame, in the same place of the box.
@@ -38,7 +38,7 @@ pub struct Connected {
 
 #[derive(Clone, Copy, Debug)]
 enum ParcelKind {
-    Reply,
+    Reply(Slot),
     Event,
     SharedEvent,
     /// Its bytes are the password.
@@ -93,7 +93,7 @@ impl Outbox {
         self.parcels.iter().map(|(conn, kind, place)| {
             let bytes = &self.bytes[place.clone()];
             let parcel = match *kind {
-                ParcelKind::Reply => Parcel::Reply(bytes),
+                ParcelKind::Reply(slot) => Parcel::Reply(slot, bytes),
                 ParcelKind::Event => Parcel::Event(bytes),
                 ParcelKind::SharedEvent => Parcel::SharedEvent(bytes),
                 ParcelKind::Connected(connected) => {
@@ -177,24 +177,30 @@ impl Outboxes {
         &mut self.boxes[conn.worker()]
     }
 
-    /// A reply whose frame `write` appends, watch events in front of it included.
-    pub fn reply(&mut self, conn: ConnId, write: impl FnOnce(&mut Vec<u8>)) {
+    /// The reply to a request, whose frame `write` appends, watch events in front of it included.
+    pub fn reply(&mut self, conn: ConnId, slot: Slot, write: impl FnOnce(&mut Vec<u8>)) {
         let outbox = self.of(conn);
         let before = outbox.bytes.len();
         write(&mut outbox.bytes);
         let end = outbox.bytes.len();
         let bytes = end - before;
-        outbox.seal(conn, ParcelKind::Reply, before..end);
+        outbox.seal(conn, ParcelKind::Reply(slot), before..end);
         if bytes >= Outboxes::LARGE_BYTES {
             *self.large.entry(conn).or_default() += bytes;
         }
     }
 
-    /// The reply to a write: its header, then what `body` appends.
-    pub fn write_reply(&mut self, conn: ConnId, header: ReplyHeader, body: impl FnOnce(&mut Vec<u8>)) {
-        self.reply(conn, |out| {
+    /// The reply to a request at a zxid: its header, with an error if there is one, then what `body` appends.
+    pub fn write_reply(
+        &mut self,
+        conn: ConnId,
+        request: RequestId,
+        (zxid, error): (Zxid, Option<ErrorCode>),
+        body: impl FnOnce(&mut Vec<u8>),
+    ) {
+        self.reply(conn, request.slot, |out| {
             frame::write(out, |out| {
-                header.encode(out);
+                ReplyHeader { xid: request.xid, zxid, error }.encode(out);
                 body(out);
             });
         });
@@ -267,7 +273,7 @@ impl EventMail<'_> {
 
 #[cfg(test)]
 mod tests {
-    use paddock_proto::{EventKind, Zxid};
+    use paddock_proto::EventKind;
 
     use super::*;
 
@@ -276,7 +282,7 @@ mod tests {
         let conn = ConnId::new(0, 1);
         let mut outboxes = Outboxes::new(1);
         let mut round = |bytes: usize| {
-            outboxes.reply(conn, |out| out.resize(out.len() + bytes, 0));
+            outboxes.reply(conn, Slot(0), |out| out.resize(out.len() + bytes, 0));
             let outbox = &mut outboxes.boxes[0];
             let used = outbox.bytes.capacity();
             outbox.clear();
@@ -310,7 +316,7 @@ mod tests {
     fn an_event_lies_once_in_the_box_of_a_worker() {
         let [a, b, c] = [ConnId::new(0, 1), ConnId::new(0, 2), ConnId::new(1, 1)];
         let mut outboxes = Outboxes::new(2);
-        outboxes.reply(a, |out| out.extend_from_slice(b"one"));
+        outboxes.reply(a, Slot(0), |out| out.extend_from_slice(b"one"));
         let event = WatchEvent { kind: EventKind::NodeCreated, path: "/a", zxid: Zxid(7) };
         let mut encoded = Vec::new();
         event.encode(&mut encoded);
@@ -319,7 +325,7 @@ mod tests {
 
         let own = Parcel::Event(&encoded);
         let parcels = |worker: usize| outboxes.boxes[worker].iter().collect::<Vec<_>>();
-        assert_eq!(parcels(0), [(a, Parcel::Reply(b"one")), (a, own), (b, own)]);
+        assert_eq!(parcels(0), [(a, Parcel::Reply(Slot(0), b"one")), (a, own), (b, own)]);
         assert_eq!(parcels(1), [(c, own)]);
         assert_eq!(outboxes.boxes[0].bytes.len(), 3 + encoded.len());
         assert_eq!([outboxes.take_events(), outboxes.take_events()], [3, 0]);
@@ -344,15 +350,18 @@ mod tests {
     fn parcels_keep_their_bytes_and_their_order() {
         let (a, b) = (ConnId::new(0, 1), ConnId::new(0, 2));
         let mut outboxes = Outboxes::new(1);
-        outboxes.reply(a, |out| out.extend_from_slice(b"one"));
+        outboxes.reply(a, Slot(0), |out| out.extend_from_slice(b"one"));
         outboxes.close(b);
         let mut later = Outboxes::new(1);
-        later.reply(b, |out| out.extend_from_slice(b"two"));
+        later.reply(b, Slot(1), |out| out.extend_from_slice(b"two"));
 
         let all = &mut outboxes.boxes[0];
         all.append(&mut later.boxes[0]);
         let parcels: Vec<_> = all.iter().collect();
-        assert_eq!(parcels, [(a, Parcel::Reply(b"one")), (b, Parcel::Close), (b, Parcel::Reply(b"two"))]);
+        assert_eq!(
+            parcels,
+            [(a, Parcel::Reply(Slot(0), b"one")), (b, Parcel::Close), (b, Parcel::Reply(Slot(1), b"two"))]
+        );
         assert!(later.boxes[0].is_empty());
     }
 }

@@ -19,7 +19,7 @@ use parking_lot::Mutex;
 use crate::computed;
 use crate::computed::MemberFacts;
 use crate::watches::{RefusedWatches, WatchLimits, WatchStatistics, WatchSummary, Watches};
-use crate::{Client, ConnId, Outboxes};
+use crate::{Client, ConnId, Outboxes, QueuedRead};
 
 #[derive(Debug, Default)]
 pub struct State {
@@ -161,6 +161,14 @@ impl State {
             watches.fire(change, revision, out);
         }
         Ok(())
+    }
+
+    /// Answers a request that needs no write and has waited for its turn in the engine.
+    pub fn answer_queued(&self, read: &QueuedRead, out: &mut Outboxes) {
+        let QueuedRead { client, request, op, body } = read;
+        out.reply(client.conn, request.slot, |out| {
+            self.answer(client, request.xid, *op, body, Guess::NONE, out);
+        });
     }
 
     /// Answers a request that needs no write. Appends whole frames: the reply, and in front of it the catch-up

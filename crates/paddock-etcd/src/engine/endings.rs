@@ -130,14 +130,14 @@ impl Engine {
             if let Part::Client { conn, waiting, .. } = part {
                 match (waiting.item, code) {
                     // A close ends when there is space again: its client waits for that, or for nothing.
-                    (Item::Write { xid, op: OpCode::CloseSession, command }, _) if is_for_space => {
-                        self.close_session_later(conn, xid, &command);
+                    (Item::Write { request, op: OpCode::CloseSession, command }, _) if is_for_space => {
+                        self.close_session_later(conn, request, &command);
                         continue;
                     }
                     // The client proves the same when it comes back.
                     (Item::Bind { .. }, _) => {}
-                    (Item::Write { xid, op, .. }, Some(code)) if op != OpCode::CloseSession => {
-                        answer_write(conn, xid, state.tree().zxid(), &Err(code), out);
+                    (Item::Write { request, op, .. }, Some(code)) if op != OpCode::CloseSession => {
+                        answer_write(conn, request, state.tree().zxid(), &Err(code), out);
                     }
                     _ => self.close(conn, state, out),
                 }
@@ -164,7 +164,7 @@ impl Engine {
         for conn in self.syncs.behind_since(now.monotonic_ms.saturating_sub(SYNC_WITHOUT_SPACE_MS)) {
             if let Some(read) = self.lanes.take_read(conn) {
                 let refusal = Err(ErrorCode::QuotaExceeded);
-                answer_write(conn, read.xid, state.tree().zxid(), &refusal, out);
+                answer_write(conn, read.request, state.tree().zxid(), &refusal, out);
             }
             self.lanes.free(conn);
         }

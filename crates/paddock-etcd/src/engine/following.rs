@@ -1,8 +1,7 @@
 //! Following the watch stream: revisions are installed, and requests that wait for one are answered.
 
-use paddock_proto::{ErrorCode, OpCode, ReplyHeader, SessionId, WriteReply, Xid, Zxid};
-use paddock_state::{ConnId, Connected, Now, Outboxes, State};
-use paddock_tree::Guess;
+use paddock_proto::{ErrorCode, OpCode, SessionId, WriteReply, Zxid};
+use paddock_state::{ConnId, Connected, Now, Outboxes, RequestId, State};
 
 use super::Engine;
 use super::loading::error_chain;
@@ -150,9 +149,10 @@ impl Engine {
     fn answer_closed(&mut self, state: &State, out: &mut Outboxes) {
         let has_ended = |session: &SessionId| state.tree().session_owner(*session).is_none();
         let ended: Vec<SessionId> = self.closing.keys().copied().filter(has_ended).collect();
-        for (conn, xid) in ended.iter().filter_map(|session| self.closing.remove(session)).collect::<Vec<_>>()
+        for (conn, request) in
+            ended.iter().filter_map(|session| self.closing.remove(session)).collect::<Vec<_>>()
         {
-            answer_write(conn, xid, state.tree().zxid(), &Ok(WriteReply::Done), out);
+            answer_write(conn, request, state.tree().zxid(), &Ok(WriteReply::Done), out);
             self.close(conn, state, out);
             self.lanes.free(conn);
         }
@@ -239,12 +239,12 @@ impl Engine {
     ) {
         let reply = planned.settle(zxid);
         match waiting.item {
-            Item::Write { xid, op: OpCode::CloseSession, .. } => {
+            Item::Write { request, op: OpCode::CloseSession, .. } => {
                 // A session that has ended meanwhile is as its client wants it.
-                answer_write(conn, xid, zxid, &Ok(WriteReply::Done), out);
+                answer_write(conn, request, zxid, &Ok(WriteReply::Done), out);
                 self.close(conn, state, out);
             }
-            Item::Write { xid, .. } => answer_write(conn, xid, zxid, &reply, out),
+            Item::Write { request, .. } => answer_write(conn, request, zxid, &reply, out),
             Item::Session(item) => self.answer_session(now, conn, (&item, &reply), state, out, effects),
             Item::Bind { .. } => {}
             Item::Read(_) | Item::Disconnect => unreachable!("only writes are part of a transaction"),
@@ -289,9 +289,7 @@ impl Engine {
     pub(super) fn answer_syncs(&mut self, revision: i64, state: &State, out: &mut Outboxes) {
         for conn in self.syncs.reached(revision) {
             if let Some(read) = self.lanes.take_read(conn) {
-                out.reply(conn, |out| {
-                    state.answer(&read.client, read.xid, read.op, &read.body, Guess::NONE, out)
-                });
+                state.answer_queued(&read, out);
             }
             self.lanes.free(conn);
         }
@@ -304,9 +302,10 @@ impl Engine {
     }
 }
 
-pub(super) fn answer_write(conn: ConnId, xid: Xid, zxid: Zxid, reply: &Reply, out: &mut Outboxes) {
-    match reply {
-        Ok(reply) => out.write_reply(conn, ReplyHeader::ok(xid, zxid), |out| reply.encode(out)),
-        Err(error) => out.write_reply(conn, ReplyHeader::refused(xid, zxid, *error), |_| {}),
-    }
+pub(super) fn answer_write(conn: ConnId, request: RequestId, zxid: Zxid, reply: &Reply, out: &mut Outboxes) {
+    out.write_reply(conn, request, (zxid, reply.as_ref().err().copied()), |out| {
+        if let Ok(reply) = reply {
+            reply.encode(out);
+        }
+    });
 }

@@ -14,8 +14,8 @@ impl Engine {
     pub(super) fn on_client(&mut self, now: Now, input: ClientInput, effects: &mut Effects) {
         let since_ms = now.monotonic_ms;
         match input {
-            ClientInput::Write { conn, xid, op, command } => {
-                self.lanes.push(conn, Item::Write { xid, op, command }, since_ms);
+            ClientInput::Write { conn, request, op, command } => {
+                self.lanes.push(conn, Item::Write { request, op, command }, since_ms);
             }
             ClientInput::Read(read) => self.lanes.push(read.client.conn, Item::Read(read), since_ms),
             ClientInput::Connect { conn, timeout_ms, ids, .. } => {

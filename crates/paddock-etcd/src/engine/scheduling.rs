@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use paddock_proto::jute::{Reader, Writer};
-use paddock_proto::{ErrorCode, Id, IdList, OpCode, SessionId, Xid};
-use paddock_state::{ConnId, Now, Outboxes, State};
-use paddock_tree::{Command, Guess, Tree};
+use paddock_proto::{ErrorCode, Id, IdList, OpCode, SessionId};
+use paddock_state::{ConnId, Now, Outboxes, RequestId, State};
+use paddock_tree::{Command, Tree};
 
 use super::Engine;
 use super::following::answer_write;
@@ -138,9 +138,7 @@ impl Engine {
                 tracing::warn!(session = %read.client.session, "connection closed: it asks for too much at once");
                 self.close(conn, state, out);
             }
-            Some(Item::Read(read)) => out.reply(conn, |out| {
-                state.answer(&read.client, read.xid, read.op, &read.body, Guess::NONE, out);
-            }),
+            Some(Item::Read(read)) => state.answer_queued(&read, out),
             Some(Item::Disconnect) => {
                 state.drop_watches(conn);
                 self.leases.serving.end_conn(conn);
@@ -225,13 +223,13 @@ impl Engine {
         out: &mut Outboxes,
     ) {
         match waiting.item {
-            Item::Write { xid, op: OpCode::CloseSession, ref command } => {
-                return self.close_session_later(conn, xid, command);
+            Item::Write { request, op: OpCode::CloseSession, ref command } => {
+                return self.close_session_later(conn, request, command);
             }
-            Item::Write { xid, .. } => {
+            Item::Write { request, .. } => {
                 tracing::warn!(%error, "refused a write");
                 let code = ErrorCode::BadArguments;
-                answer_write(conn, xid, state.tree().zxid(), &Err(code), out);
+                answer_write(conn, request, state.tree().zxid(), &Err(code), out);
             }
             _ => self.close(conn, state, out),
         }
@@ -239,10 +237,10 @@ impl Engine {
     }
 
     /// Ends the session of a command by transactions of the engine's own, and answers its client when that is done.
-    pub(super) fn close_session_later(&mut self, conn: ConnId, xid: Xid, command: &[u8]) {
+    pub(super) fn close_session_later(&mut self, conn: ConnId, request: RequestId, command: &[u8]) {
         let session = decode(command).session;
         self.expiring.insert(session);
-        self.closing.insert(session, (conn, xid));
+        self.closing.insert(session, (conn, request));
     }
 
     /// Ends sessions: those of this front end that were silent for too long, and all whose keys have gone with their leases.

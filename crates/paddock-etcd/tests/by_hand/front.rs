@@ -11,7 +11,7 @@ use paddock_proto::{
     Acl, IdList, OpCode, ReplyHeader, SessionId, SessionSecret, WatchEvent, Xid, Zxid, frame,
 };
 use paddock_state::{
-    Client, ClientInput, ConnId, Now, Outboxes, Parcel, ProvenIds, QueuedRead, Resumption, State,
+    Client, ClientInput, ConnId, Now, Outboxes, Parcel, ProvenIds, QueuedRead, RequestId, Resumption, State,
 };
 use paddock_tree::Command;
 
@@ -148,7 +148,7 @@ impl Front {
                         self.closed.push(conn);
                         self.is_closed |= conn == self.conn;
                     }
-                    Parcel::Reply(mut frames) => {
+                    Parcel::Reply(_, mut frames) => {
                         // Events may stand in front of a reply.
                         while let Ok(Some((body, len))) = frame::split(frames, i32::MAX) {
                             let mut reader = Reader::new(body);
@@ -265,7 +265,7 @@ impl Front {
         let mut command = Vec::new();
         Command::encode(session, 0, IdList::NONE, op, body, &mut command);
         let xid = self.next_xid();
-        Input::Client(ClientInput::Write { conn, xid, op, command })
+        Input::Client(ClientInput::Write { conn, request: RequestId::first(xid), op, command })
     }
 
     fn next_xid(&mut self) -> Xid {
@@ -275,7 +275,7 @@ impl Front {
 
     pub(crate) fn read_of(&mut self, conn: ConnId, op: OpCode, body: Vec<u8>) {
         let client = Client::new(conn, self.sessions[&conn], &[]);
-        let read = QueuedRead { client, xid: self.next_xid(), op, body };
+        let read = QueuedRead { client, request: RequestId::first(self.next_xid()), op, body };
         self.input(Input::Client(ClientInput::Read(read)));
     }
 

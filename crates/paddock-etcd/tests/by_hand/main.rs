@@ -10,7 +10,7 @@ use paddock_etcd::{
     Answer, Call, CallError, CallId, Engine, Input, KeyEvent, Keys, Pending, Tag, WatchMessage, encode_znode,
 };
 use paddock_proto::{Acl, ErrorCode, OpCode, Xid};
-use paddock_state::{Client, ClientInput, QueuedRead};
+use paddock_state::{Client, ClientInput, QueuedRead, RequestId};
 use paddock_tree::{Znode, ZnodeKind};
 
 use front::{EPHEMERAL, Front, WRITE_TIMEOUT_MS, events_of};
@@ -162,7 +162,12 @@ fn a_sync_that_takes_a_mark_is_refused_without_space() {
     front.pass(5000);
     front.revision += 1;
     let (client, xid) = (Client::new(front.conn, front.session, &[]), Xid(7));
-    let read = QueuedRead { client, xid, op: OpCode::Sync, body: b"\0\0\0\x01/".to_vec() };
+    let read = QueuedRead {
+        client,
+        request: RequestId::first(xid),
+        op: OpCode::Sync,
+        body: b"\0\0\0\x01/".to_vec(),
+    };
     front.input(Input::Client(ClientInput::Read(read)));
     front.answer_others();
     let mut marks = 0;

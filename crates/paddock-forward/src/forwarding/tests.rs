@@ -1,7 +1,7 @@
 //! Requests of clients and the words of their source, one by one.
 
-use paddock_proto::{Dialect, Zxid};
-use paddock_state::{Client, Parcel, ProvenIds, Resumption};
+use paddock_proto::{Dialect, Xid, Zxid};
+use paddock_state::{Client, Parcel, ProvenIds, RequestId, Resumption};
 use paddock_tree::Tree;
 
 use super::*;
@@ -53,13 +53,18 @@ impl Story {
     fn write_on(&mut self, conn: ConnId, xid: i32) {
         let mut command = Vec::new();
         Command::encode(SESSION, 0, IdList::NONE, OpCode::Delete, b"body", &mut command);
-        self.take(ClientInput::Write { conn, xid: Xid(xid), op: OpCode::Delete, command });
+        self.take(ClientInput::Write {
+            conn,
+            request: RequestId::first(Xid(xid)),
+            op: OpCode::Delete,
+            command,
+        });
     }
 
     fn read(&mut self, xid: i32, op: OpCode) {
         let client = Client::new(conn(), SESSION, &[]).with_dialect(Dialect::ZooKeeper);
         let body = [&1i32.to_be_bytes()[..], b"/", &[0]].concat();
-        self.take(ClientInput::Read(QueuedRead { client, xid: Xid(xid), op, body }));
+        self.take(ClientInput::Read(QueuedRead { client, request: RequestId::first(Xid(xid)), op, body }));
     }
 
     /// The source has carried a request out, or refused it.
@@ -133,7 +138,7 @@ impl Story {
         for (_, outbox) in self.out.iter_mut() {
             for (of, parcel) in outbox.iter() {
                 let word = match parcel {
-                    Parcel::Reply(frame) => {
+                    Parcel::Reply(_, frame) => {
                         let number = |at: usize| i32::from_be_bytes(*frame[at..].first_chunk().unwrap());
                         format!("reply {} error {}", number(4), number(16))
                     }
@@ -226,7 +231,10 @@ fn nothing_is_held_ready_before_everything_is_answered() {
     assert!(story.parcels().is_empty(), "the source is not needed any more");
 
     let Retired { held: inputs, serving } = story.forwarding.retire();
-    assert!(matches!(&inputs[..], [ClientInput::Write { xid: Xid(2), .. }]), "{inputs:?}");
+    assert!(
+        matches!(&inputs[..], [ClientInput::Write { request: RequestId { xid: Xid(2), .. }, .. }]),
+        "{inputs:?}"
+    );
     assert_eq!(serving.conn(SESSION), Some(conn()));
 }
 

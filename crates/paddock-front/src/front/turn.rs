@@ -325,9 +325,10 @@ impl<'a, H: Host> Turn<'a, H> {
         &mut self,
         connection: &mut Connection<H>,
         (op, frame_bytes, path): (i32, usize, &[u8]),
-        input: ClientInput,
+        mut input: ClientInput,
         span: Option<H::Span>,
     ) {
+        connection.name_slot(&mut input);
         let audited = match &input {
             ClientInput::Write { op, command, .. } if self.front.settings.audit.is_some() => {
                 AuditedWrite::of(*op, command, connection.protocol.address().ip())

@@ -6,7 +6,7 @@ use std::path::Path;
 use paddock_proto::jute::{Reader, Writer};
 use paddock_proto::{AclList, ErrorCode, IdList, MemberNumber, OpCode, ReplyHeader, SessionId, Xid};
 use paddock_replica::HeldState;
-use paddock_state::{ClientInput, ConnId, Now, Outboxes, Parcel, ProvenIds};
+use paddock_state::{ClientInput, ConnId, Now, Outboxes, Parcel, ProvenIds, RequestId};
 use paddock_storage::disk::DiskFault;
 use paddock_storage::{MemDisk, SnapshotError};
 use paddock_tree::Command;
@@ -135,8 +135,8 @@ impl Shell for TestShell {
             for (_, parcel) in outbox.iter() {
                 match parcel {
                     Parcel::Connected(connected, _) => self.session = Some(connected.session),
-                    Parcel::Reply(reply) if is_refusal(reply) => self.refusals += 1,
-                    Parcel::Reply(_) => self.replies += 1,
+                    Parcel::Reply(_, reply) if is_refusal(reply) => self.refusals += 1,
+                    Parcel::Reply(..) => self.replies += 1,
                     Parcel::Close => self.closed += 1,
                     other => panic!("{other:?} without a reason"),
                 }
@@ -240,7 +240,12 @@ impl Stage {
         Command::encode(session, 0, ids, op, &body, &mut command);
         self.member.take(
             &self.shell,
-            [Input::Client(ClientInput::Write { conn: conn(), xid: Xid(1), op, command })],
+            [Input::Client(ClientInput::Write {
+                conn: conn(),
+                request: RequestId::first(Xid(1)),
+                op,
+                command,
+            })],
         );
         self.created += 1;
     }
@@ -362,9 +367,10 @@ fn no_session_id_is_given_twice_though_the_clock_goes_back() {
     let mut command = Vec::new();
     let op = OpCode::CloseSession;
     Command::encode(first, 0, IdList::NONE, op, &[], &mut command);
-    stage
-        .member
-        .take(&stage.shell, [Input::Client(ClientInput::Write { conn: conn(), xid: Xid(1), op, command })]);
+    stage.member.take(
+        &stage.shell,
+        [Input::Client(ClientInput::Write { conn: conn(), request: RequestId::first(Xid(1)), op, command })],
+    );
     stage.settle().unwrap();
     drop(stage);
     disk.crash();

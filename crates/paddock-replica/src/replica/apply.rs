@@ -3,9 +3,9 @@
 use std::collections::VecDeque;
 
 use paddock_proto::jute::Writer;
-use paddock_proto::{ErrorCode, OpCode, ReplyHeader, SessionId, Write, WriteReply, Xid};
-use paddock_state::{ConnId, Connected, Now, Outboxes, ProvenIds, QueuedRead, Resumption, State};
-use paddock_tree::{Command, Guess, Outcome, Tree};
+use paddock_proto::{ErrorCode, OpCode, SessionId, Write, WriteReply};
+use paddock_state::{ConnId, Connected, Now, Outboxes, ProvenIds, QueuedRead, RequestId, Resumption, State};
+use paddock_tree::{Command, Outcome, Tree};
 
 use super::Replica;
 use crate::batch::{Batch, batches, floor};
@@ -171,9 +171,7 @@ impl Replica<'_> {
                 tracing::warn!(session = %client.session, "connection closed: it asks for too much at once");
                 out.close(client.conn);
             }
-            QueuedItem::Read(QueuedRead { client, xid, op, body }) => {
-                out.reply(client.conn, |out| state.answer(&client, xid, op, &body, Guess::NONE, out));
-            }
+            QueuedItem::Read(read) => state.answer_queued(&read, out),
             QueuedItem::Disconnect { conn } => {
                 self.group.membership.forget_conn(conn);
                 state.drop_watches(conn);
@@ -213,11 +211,11 @@ impl Replica<'_> {
             self.follow_session(now, command, state, out);
         }
         match item {
-            Some(QueuedItem::Write { conn, xid }) if begins_change_of_members(command, &outcome) => {
-                self.group.membership.await_settled(conn, xid);
+            Some(QueuedItem::Write { conn, request }) if begins_change_of_members(command, &outcome) => {
+                self.group.membership.await_settled(conn, request);
             }
-            Some(QueuedItem::Write { conn, xid }) => {
-                self.answer_write(conn, xid, &outcome, out);
+            Some(QueuedItem::Write { conn, request }) => {
+                answer_write(conn, request, &outcome, out);
                 if matches!(command.write, Ok(Write::Reconfig(_))) {
                     self.presence.gates.open(conn);
                 }
@@ -233,22 +231,11 @@ impl Replica<'_> {
         outcome.changes.len()
     }
 
-    fn answer_write(&mut self, conn: ConnId, xid: Xid, outcome: &Outcome<'_>, out: &mut Outboxes) {
-        match &outcome.result {
-            Ok(reply) => out.write_reply(conn, ReplyHeader::ok(xid, outcome.zxid), |out| reply.encode(out)),
-            Err(error) => {
-                let header = ReplyHeader::refused(xid, outcome.zxid, *error);
-                out.write_reply(conn, header, |_| {});
-            }
-        }
-    }
-
     /// Answers the connection that waits for a change of members: it is in force, or has failed.
     fn answer_change_of_members(&mut self, error: Option<ErrorCode>, state: &State, out: &mut Outboxes) {
-        let Some((conn, xid)) = self.group.membership.take_waiting() else { return };
+        let Some((conn, request)) = self.group.membership.take_waiting() else { return };
         self.presence.gates.open(conn);
-        let header = ReplyHeader { error, ..ReplyHeader::ok(xid, state.tree().zxid()) };
-        out.write_reply(conn, header, |out| {
+        out.write_reply(conn, request, (state.tree().zxid(), error), |out| {
             if error.is_none() {
                 let (data, stat) = state.tree().config();
                 out.put_buffer(Some(data));
@@ -404,9 +391,9 @@ impl Replica<'_> {
                 ReadOnlyRequest::Disconnect { conn } => {
                     self.run(QueuedItem::Disconnect { conn }, state, out);
                 }
-                ReadOnlyRequest::Refused { conn, xid } => {
-                    let header = ReplyHeader::refused(xid, state.tree().zxid(), ErrorCode::NotReadOnly);
-                    out.write_reply(conn, header, |_| {});
+                ReadOnlyRequest::Refused { conn, request } => {
+                    let refusal = (state.tree().zxid(), Some(ErrorCode::NotReadOnly));
+                    out.write_reply(conn, request, refusal, |_| {});
                 }
                 ReadOnlyRequest::Connect { conn, session, timeout_ms, may_only_read } => {
                     let session = self.read_only_session(session, may_only_read, state);
@@ -471,6 +458,14 @@ impl Replica<'_> {
             }
         }
     }
+}
+
+fn answer_write(conn: ConnId, request: RequestId, outcome: &Outcome<'_>, out: &mut Outboxes) {
+    out.write_reply(conn, request, (outcome.zxid, outcome.result.as_ref().err().copied()), |out| {
+        if let Ok(reply) = &outcome.result {
+            reply.encode(out);
+        }
+    });
 }
 
 /// Lets others have the state for a moment, who must not take it for the state between two entries.

@@ -2,7 +2,7 @@
 
 use paddock_proto::jute::Writer;
 use paddock_proto::{Acl, IdList, OpCode, SessionId, SessionSecret, Xid, Zxid, encode};
-use paddock_state::{ClientInput, ConnId, Now, Outboxes, ProvenIds, Resumption};
+use paddock_state::{ClientInput, ConnId, Now, Outboxes, ProvenIds, RequestId, Resumption};
 use paddock_tree::{Command, REMOVED_AT_ONCE, Tree};
 
 use crate::message::{
@@ -180,7 +180,8 @@ fn others_have_the_state_while_a_session_with_many_ephemerals_ends() {
     let before = state.tree().zxid();
     let mut command = Vec::new();
     Command::encode(session, 0, IdList::NONE, OpCode::CloseSession, &[], &mut command);
-    let close = ClientInput::Write { conn, xid: Xid(1), op: OpCode::CloseSession, command };
+    let close =
+        ClientInput::Write { conn, request: RequestId::first(Xid(1)), op: OpCode::CloseSession, command };
     replica.step(NOW, Input::Client(close));
     let (mut effects, mut out) = (Effects::default(), Outboxes::new(1));
     let mut found = Vec::new();

@@ -2,7 +2,7 @@
 
 use paddock_etcd::Input;
 use paddock_proto::{Password, SessionId, Xid};
-use paddock_state::{Client as Asker, ClientInput, ConnId, Parcel, QueuedRead};
+use paddock_state::{Client as Asker, ClientInput, ConnId, Parcel, QueuedRead, RequestId};
 use paddock_tree::Guess;
 
 use super::client::QUOTA_EXCEEDED;
@@ -86,9 +86,17 @@ impl World {
         if ask.is_write() {
             self.checks.asked(session, conn, number, &ask);
             let command = ask.command(session, number);
-            return self.input(front, Input::Client(ClientInput::Write { conn, xid, op, command }));
+            return self.input(
+                front,
+                Input::Client(ClientInput::Write { conn, request: RequestId::first(xid), op, command }),
+            );
         }
-        let read = QueuedRead { client: Asker::new(conn, session, &[]), xid, op, body: ask.body(number) };
+        let read = QueuedRead {
+            client: Asker::new(conn, session, &[]),
+            request: RequestId::first(xid),
+            op,
+            body: ask.body(number),
+        };
         if is_alone && ask != Ask::Sync {
             return self.read_at_once(at, &read);
         }
@@ -99,7 +107,7 @@ impl World {
     fn read_at_once(&mut self, at: usize, read: &QueuedRead) -> Checked {
         let mut out = Vec::new();
         let state = &self.fronts[self.clients[at].front].state;
-        state.answer(&read.client, read.xid, read.op, &read.body, Guess::NONE, &mut out);
+        state.answer(&read.client, read.request.xid, read.op, &read.body, Guess::NONE, &mut out);
         self.take_reply(at, &out)
     }
 
@@ -189,7 +197,7 @@ enum Mail {
 impl Mail {
     fn of(parcel: Parcel<'_>) -> Mail {
         match parcel {
-            Parcel::Reply(frame) => Mail::Reply(frame.to_vec()),
+            Parcel::Reply(_, frame) => Mail::Reply(frame.to_vec()),
             Parcel::Connected(connected, password) => Mail::Connected(connected.session, password),
             Parcel::Expired => Mail::Expired,
             Parcel::Close => Mail::Close,

@@ -2,7 +2,7 @@
 
 use paddock_forward::Input;
 use paddock_proto::{AddWatchMode, ErrorCode, ReplyHeader, SessionId, WatchEvent, WatcherKind, Xid, frame};
-use paddock_state::{Client as Asker, ClientInput, ConnId, Parcel, QueuedRead};
+use paddock_state::{Client as Asker, ClientInput, ConnId, Parcel, QueuedRead, RequestId};
 use paddock_tree::Guess;
 
 use super::client::ClientPlace;
@@ -116,11 +116,21 @@ impl MirrorWorld {
         match place {
             ClientPlace::Mirror(conn) if ask.is_write() => {
                 let command = ask.command(session, number);
-                self.input(Input::Client(ClientInput::Write { conn, xid, op, command }))
+                self.input(Input::Client(ClientInput::Write {
+                    conn,
+                    request: RequestId::first(xid),
+                    op,
+                    command,
+                }))
             }
             ClientPlace::Mirror(conn) => {
                 let body = ask.body(number);
-                let read = QueuedRead { client: Asker::new(conn, session, &[]), xid, op, body };
+                let read = QueuedRead {
+                    client: Asker::new(conn, session, &[]),
+                    request: RequestId::first(xid),
+                    op,
+                    body,
+                };
                 if is_alone && ask != Ask::Sync {
                     return self.read_at_once(at, &read);
                 }
@@ -159,7 +169,7 @@ impl MirrorWorld {
     /// Nothing of the connection waits for the engine, so that its front reads the state.
     fn read_at_once(&mut self, at: usize, read: &QueuedRead) -> Checked {
         let mut out = Vec::new();
-        self.state.answer(&read.client, read.xid, read.op, &read.body, Guess::NONE, &mut out);
+        self.state.answer(&read.client, read.request.xid, read.op, &read.body, Guess::NONE, &mut out);
         self.take_reply(at, &out)
     }
 
@@ -263,7 +273,7 @@ enum Mail {
 impl Mail {
     fn of(parcel: Parcel<'_>) -> Mail {
         match parcel {
-            Parcel::Reply(frame) => Mail::Reply(frame.to_vec()),
+            Parcel::Reply(_, frame) => Mail::Reply(frame.to_vec()),
             Parcel::Connected(connected, _) => Mail::Connected(connected.session),
             Parcel::Expired => Mail::Expired,
             Parcel::Close => Mail::Close,

@@ -1,9 +1,9 @@
 //! The simplest member that can take a mirror's place: it carries out what it is handed, in that order.
 
 use paddock_forward::Retired;
-use paddock_proto::{IdList, OpCode, ReplyHeader, SessionId};
+use paddock_proto::{IdList, OpCode, SessionId};
 use paddock_state::{ClientInput, ConnId, Connected, Outboxes, Serving, State};
-use paddock_tree::{AppliedTransaction, Change, Command, Guess};
+use paddock_tree::{AppliedTransaction, Change, Command};
 
 use super::source::{MIRROR, applied};
 
@@ -36,18 +36,15 @@ impl Successor {
         out: &mut Outboxes,
     ) -> Option<Told> {
         match input {
-            ClientInput::Write { conn, xid, command, .. } => {
+            ClientInput::Write { conn, request, command, .. } => {
                 let command = Command::decode(&command).expect("clients encode commands").taken_by(MIRROR);
                 if self.serving.conn(command.session) != Some(conn) {
                     return None;
                 }
-                let told = apply(&command, (command.session, xid.0), state, out);
-                let header = match told.0.answer {
-                    Ok(_) => ReplyHeader::ok(xid, told.0.zxid),
-                    Err(error) => ReplyHeader::refused(xid, told.0.zxid, error),
-                };
+                let told = apply(&command, (command.session, request.xid.0), state, out);
+                let error = told.0.answer.as_ref().err().copied();
                 let body = told.0.answer.clone().unwrap_or_default();
-                out.write_reply(conn, header, |out| out.extend_from_slice(&body));
+                out.write_reply(conn, request, (told.0.zxid, error), |out| out.extend_from_slice(&body));
                 for session in &told.0.ended {
                     self.serving.end_session(*session).into_iter().for_each(|conn| {
                         state.drop_watches(conn);
@@ -57,9 +54,7 @@ impl Successor {
                 return Some(told);
             }
             ClientInput::Read(read) if self.serving.conn(read.client.session) == Some(read.client.conn) => {
-                out.reply(read.client.conn, |out| {
-                    state.answer(&read.client, read.xid, read.op, &read.body, Guess::NONE, out);
-                });
+                state.answer_queued(&read, out);
             }
             ClientInput::Connect { conn, timeout_ms, .. } => {
                 let session = SessionId(self.next_session);

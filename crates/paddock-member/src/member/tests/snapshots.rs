@@ -26,9 +26,10 @@ fn add_observer(stage: &mut Stage) {
     let op = OpCode::Reconfig;
     Command::encode(session, 0, ids, op, &body, &mut command);
     stage.shell.has_others = true;
-    stage
-        .member
-        .take(&stage.shell, [Input::Client(ClientInput::Write { conn: conn(), xid: Xid(1), op, command })]);
+    stage.member.take(
+        &stage.shell,
+        [Input::Client(ClientInput::Write { conn: conn(), request: RequestId::first(Xid(1)), op, command })],
+    );
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use paddock_proto::jute::{Reader, Writer};
 use paddock_proto::{AclList, Id, IdList, OpCode, Xid};
 use paddock_replica::Input;
-use paddock_state::{Client, ClientInput, ConnId, ProvenIds, QueuedRead, Resumption};
+use paddock_state::{Client, ClientInput, ConnId, ProvenIds, QueuedRead, RequestId, Resumption};
 use paddock_tree::Command;
 
 use super::Stage;
@@ -96,7 +96,12 @@ impl Stage {
         Command::encode(guest.client.session, 0, IdList::NONE, op, body, &mut command);
         self.step(
             guest.member,
-            Input::Client(ClientInput::Write { conn: guest.client.conn, xid: Xid(xid), op, command }),
+            Input::Client(ClientInput::Write {
+                conn: guest.client.conn,
+                request: RequestId::first(Xid(xid)),
+                op,
+                command,
+            }),
         );
     }
 
@@ -151,7 +156,8 @@ impl Stage {
         if op == OpCode::GetData {
             body.put_bool(watch);
         }
-        let local = QueuedRead { client: guest.client.clone(), xid: Xid(xid), op, body };
+        let local =
+            QueuedRead { client: guest.client.clone(), request: RequestId::first(Xid(xid)), op, body };
         self.step(guest.member, Input::Client(ClientInput::Read(local)));
     }
 
@@ -170,7 +176,12 @@ impl Stage {
         Command::encode(guest.client.session, 0, ids, op, &body, &mut command);
         self.step(
             guest.member,
-            Input::Client(ClientInput::Write { conn: guest.client.conn, xid: Xid(xid), op, command }),
+            Input::Client(ClientInput::Write {
+                conn: guest.client.conn,
+                request: RequestId::first(Xid(xid)),
+                op,
+                command,
+            }),
         );
     }
 }

@@ -10,7 +10,7 @@ const TEXT_MAX: usize = 60;
 /// One line for each packet of a parcel.
 pub(super) fn tell(parcel: Parcel<'_>) -> Vec<String> {
     match parcel {
-        Parcel::Reply(mut bytes) | Parcel::Event(mut bytes) | Parcel::SharedEvent(mut bytes) => {
+        Parcel::Reply(_, mut bytes) | Parcel::Event(mut bytes) | Parcel::SharedEvent(mut bytes) => {
             let mut lines = Vec::new();
             while let Some((body, len)) = frame::split(bytes, i32::MAX).expect("a member writes whole frames")
             {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use paddock_member::Member;
 use paddock_proto::{CreateMode, IdList, OpCode, Xid, encode};
 use paddock_replica::{Founding, Input, Membership};
-use paddock_state::{ClientInput, ConnId, ProvenIds};
+use paddock_state::{ClientInput, ConnId, ProvenIds, RequestId};
 use paddock_statistics::server_metrics::ServerMetrics;
 use paddock_storage::MemDisk;
 use paddock_tree::Command;
@@ -59,7 +59,7 @@ fn the_audit_log_names_the_ephemerals_of_all_portions() {
     let write = |op, body: &[u8]| {
         let mut command = Vec::new();
         Command::encode(session, 0, IdList::NONE, op, body, &mut command);
-        ClientInput::Write { conn, xid: Xid(1), op, command }
+        ClientInput::Write { conn, request: RequestId::first(Xid(1)), op, command }
     };
     let create = |number| {
         let mut body = Vec::new();
