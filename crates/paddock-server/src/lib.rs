@@ -14,7 +14,6 @@ mod audit;
 mod clients;
 mod clock;
 mod config;
-mod cross_check;
 mod engine;
 mod engine_report;
 mod engines;

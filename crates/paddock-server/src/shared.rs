@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use paddock_cross_check::CrossCheck;
 use paddock_front::{AuditLog, Kerberos, Limits};
 use paddock_replica::Replicated;
 use paddock_tls::ClientPort;
@@ -10,7 +11,6 @@ use parking_lot::RwLock;
 use crate::Config;
 use crate::audit::Audit;
 use crate::clock::Clock;
-use crate::cross_check::CrossCheck;
 use crate::engine_report::{EngineBoard, EngineReport};
 use crate::lifecycle::Lifecycle;
 use crate::live::LiveConfig;

@@ -27,9 +27,10 @@ const FLOORS: &[(&str, u32)] = &[
     ("paddock-bench", 4),
     ("paddock-etcd", 4),
     ("paddock-statistics", 4),
-    ("paddock-server", 5),
-    ("paddock-config", 6),
-    ("paddock", 7),
+    ("paddock-cross-check", 5),
+    ("paddock-server", 6),
+    ("paddock-config", 7),
+    ("paddock", 8),
 ];
 const DOCUMENT: &str = "architecture.md";
 

@@ -4,13 +4,13 @@ use std::cell::{Cell, RefCell};
 use std::io;
 use std::task::{Context, Poll, Waker};
 
+use paddock_cross_check::CrossCheck;
 use paddock_front::{Front, Host};
 use paddock_os::socket;
 use paddock_state::ConnId;
 use tokio::net::TcpStream;
 
 use super::tls_session::TlsSession;
-use crate::cross_check::CrossCheck;
 
 /// Wakes one task of the same thread.
 #[derive(Debug, Default)]

@@ -8,6 +8,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use paddock_cross_check::CrossCheck;
 use paddock_front::{Condition, Front, LimitHit, Reached};
 use paddock_proto::{Id, SessionId};
 use paddock_replica::Role;
@@ -21,7 +22,6 @@ use super::host::WorkerHost;
 use super::tls_session::{SCRATCH_BYTES, TlsSession};
 use super::wire::Wire;
 use crate::clock;
-use crate::cross_check::CrossCheck;
 use crate::engine::BORROWED_TURNS_MAX;
 use crate::engines::EngineHandle;
 use crate::reports::word_thread::WordThread;

@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
+use paddock_cross_check::CrossCheck;
 use paddock_http::HttpServer;
 use paddock_os::binding::LatePort;
 use paddock_replica::Replicated;
@@ -17,7 +18,6 @@ use crate::audit::Audit;
 use crate::clients::{self, Port};
 use crate::clock::Clock;
 use crate::config::PortProtocol;
-use crate::cross_check::CrossCheck;
 use crate::engine::Housekeeping;
 use crate::engines::EngineHandle;
 use crate::error::ServerError;

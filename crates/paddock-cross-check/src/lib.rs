@@ -23,7 +23,7 @@ use paddock_state::ConnId;
 use parking_lot::Mutex;
 use tokio::sync::mpsc::{Sender, channel};
 
-use crate::cross_check::metrics::CrossCheckStats;
+pub use metrics::CrossCheckStats;
 
 /// Pieces and bytes that may wait for the thread.
 const PIECES_MAX: usize = 16 << 10;
@@ -43,10 +43,11 @@ enum Piece {
 
 /// The way to the thread, for workers.
 #[derive(Debug)]
-pub(crate) struct CrossCheck {
+pub struct CrossCheck {
     pieces: Sender<Piece>,
     queue: Arc<Queue>,
-    pub(crate) stats: Arc<CrossCheckStats>,
+    /// Counters of what was compared.
+    pub stats: Arc<CrossCheckStats>,
 }
 
 /// Account of what waits for the thread.
@@ -68,8 +69,8 @@ impl Queue {
 }
 
 impl CrossCheck {
-    /// `reference`: host and port of the other server.
-    pub(crate) fn start(reference: &str) -> CrossCheck {
+    /// Starts the thread. `reference`: host and port of the other server.
+    pub fn start(reference: &str) -> CrossCheck {
         let (pieces, received) = channel(PIECES_MAX);
         let (queue, stats) = (Arc::<Queue>::default(), Arc::<CrossCheckStats>::default());
         let (of_thread, address) = ((queue.clone(), stats.clone()), reference.to_owned());
@@ -78,27 +79,32 @@ impl CrossCheck {
         CrossCheck { pieces, queue, stats }
     }
 
-    pub(crate) fn opened(&self, conn: ConnId) {
+    /// A connection was taken.
+    pub fn opened(&self, conn: ConnId) {
         self.hand_over(conn, 0, Piece::Opened(conn));
     }
 
-    pub(crate) fn received(&self, conn: ConnId, bytes: &[u8]) {
+    /// A client has sent these bytes.
+    pub fn received(&self, conn: ConnId, bytes: &[u8]) {
         if !bytes.is_empty() {
             self.hand_over(conn, bytes.len(), Piece::Client(conn, bytes.to_vec()));
         }
     }
 
-    pub(crate) fn sent(&self, conn: ConnId, bytes: &[u8]) {
+    /// A client was sent these bytes.
+    pub fn sent(&self, conn: ConnId, bytes: &[u8]) {
         if !bytes.is_empty() {
             self.hand_over(conn, bytes.len(), Piece::Own(conn, bytes.to_vec()));
         }
     }
 
-    pub(crate) fn closed(&self, conn: ConnId) {
+    /// A connection has ended.
+    pub fn closed(&self, conn: ConnId) {
         self.hand_over(conn, 0, Piece::Closed(conn));
     }
 
-    pub(crate) fn stop(&self) {
+    /// Ends the thread, a moment later.
+    pub fn stop(&self) {
         // The thread looks at nothing behind it; without room it ends with the process.
         let _ = self.pieces.try_send(Piece::Stop);
     }

@@ -16,7 +16,7 @@ use super::pair::{CheckedRequest, Event, Pair};
 use super::returns::Returns;
 use super::sequencer::{Answered, Place, Sequencer, writes};
 use super::sessions::Sessions;
-use crate::cross_check::metrics::CrossCheckStats;
+use crate::metrics::CrossCheckStats;
 
 /// Time after which the reference has no answer any more, and an event of one side no match, in milliseconds.
 const PATIENCE_MS: u64 = 10_000;

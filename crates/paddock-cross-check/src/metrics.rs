@@ -4,8 +4,9 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 
 use paddock_statistics::metric::{Metric, counter, gauge};
 
+/// Counters of the cross-check.
 #[derive(Debug, Default)]
-pub(crate) struct CrossCheckStats {
+pub struct CrossCheckStats {
     pairs: AtomicUsize,
     compared: AtomicU64,
     differences: AtomicU64,
@@ -35,7 +36,8 @@ impl CrossCheckStats {
         (self.compared.load(Relaxed), self.differences.load(Relaxed), self.given_up.load(Relaxed))
     }
 
-    pub(crate) fn metrics(&self) -> [Metric; 4] {
+    /// Metrics for `mntr` and for Prometheus.
+    pub fn metrics(&self) -> [Metric; 4] {
         [
             gauge("cross_check_connections", "Connections that are checked", self.pairs.load(Relaxed)),
             counter(

@@ -17,7 +17,7 @@ use tokio::time::{MissedTickBehavior, timeout};
 use super::checker::{Checker, Effect};
 use super::pair::FRAME_BYTES_MAX;
 use super::{Piece, Queue};
-use crate::cross_check::metrics::CrossCheckStats;
+use crate::metrics::CrossCheckStats;
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 const TICK: Duration = Duration::from_millis(20);
