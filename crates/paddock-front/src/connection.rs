@@ -162,7 +162,7 @@ impl<H: Host> Connection<H> {
     /// Counts and logs a connection that begins to wait for others.
     #[cold]
     fn note_why_held_back(&self, host: &H, limits: &Limits) {
-        if !self.is_idle() && limits.outstanding.is_reached() {
+        if !self.is_idle() && limits.counters.outstanding.is_reached() {
             let waiting = self.queue.len();
             let detail = format_args!("{waiting} requests of this client");
             self.hit(LimitHit::Outstanding, host.monotonic_ms(), &detail, limits);
@@ -172,7 +172,7 @@ impl<H: Host> Connection<H> {
     /// The client has hit a limit.
     #[cold]
     pub(crate) fn hit(&self, limit: LimitHit, now_ms: u64, detail: &dyn std::fmt::Display, limits: &Limits) {
-        limits.hits.hit(limit, Some(self.protocol.address()), self.session(), now_ms, detail);
+        limits.counters.hits.hit(limit, Some(self.protocol.address()), self.session(), now_ms, detail);
     }
 
     pub(crate) fn take_change(&mut self) -> bool {

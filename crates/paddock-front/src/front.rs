@@ -68,7 +68,7 @@ pub struct Front<H: Host> {
 impl<H: Host> Front<H> {
     pub fn new(settings: Settings) -> Front<H> {
         Front {
-            outstanding: FrontOutstanding::new(&settings.limits.outstanding),
+            outstanding: FrontOutstanding::new(&settings.limits.counters.outstanding),
             settings,
             conns: Connections::default(),
             inputs: Vec::new(),
@@ -84,7 +84,7 @@ impl<H: Host> Front<H> {
     /// Takes other settings, which count from the next request on. Limits that all fronts share have to be the same ones as before.
     pub fn set_settings(&mut self, settings: Settings) {
         self.settings = settings;
-        self.outstanding.follow(&self.settings.limits.outstanding);
+        self.outstanding.follow(&self.settings.limits.counters.outstanding);
     }
 
     /// Takes a new connection in. Its number must never have been used before.
@@ -217,7 +217,7 @@ impl<H: Host> Front<H> {
                 let is_answer = connection.deliver(parcel, &mut shared, (now, host), &self.settings);
                 self.long_multis.end(long_bytes - connection.long_bytes());
                 connection.count_memory(0, &self.settings.limits);
-                self.outstanding.subtract(usize::from(is_answer), &self.settings.limits.outstanding);
+                self.outstanding.subtract(usize::from(is_answer), &self.settings.limits.counters.outstanding);
                 let has_changed = connection.take_change();
                 match self.reached.last_mut() {
                     Some(last) if last.conn == conn => last.has_changed |= has_changed,
@@ -280,7 +280,7 @@ impl<H: Host> Front<H> {
         let Some(mut connection) = self.conns.remove(&conn) else { return };
         self.long_multis.end(connection.long_bytes());
         let unanswered = connection.give_up(host, self.settings.audit.as_deref());
-        self.outstanding.subtract(unanswered, &self.settings.limits.outstanding);
+        self.outstanding.subtract(unanswered, &self.settings.limits.counters.outstanding);
         connection.let_go_of_memory(&self.settings.limits);
         // The session was heard until now, whenever the next report would have been.
         if connection.is_heard && connection.session() != SessionId::NONE {
@@ -324,7 +324,7 @@ impl<H: Host> Front<H> {
         // A connection that was let go on may not be able to: then the next one may.
         self.admit_long_multis();
         let limits = &self.settings.limits;
-        let was_short = std::mem::replace(&mut self.is_memory_short, limits.buffers.is_short());
+        let was_short = std::mem::replace(&mut self.is_memory_short, limits.counters.buffers.is_short());
         if !was_short && !self.is_memory_short {
             return;
         }

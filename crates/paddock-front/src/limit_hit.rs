@@ -3,99 +3,82 @@
 //! An attacker hits a limit as often as it likes. So there are a few lines a second for each limit at most, with the number of hits that
 //! had none.
 
+use std::marker::PhantomData;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use paddock_proto::SessionId;
 
-/// A limit, or a rule that clients break.
+/// Limits, or rules that clients break, which are counted together.
+pub trait Limit: Copy + 'static {
+    /// All of them, each at its place.
+    const ALL: &'static [Self];
+
+    /// Its place among them, from 0.
+    fn place(self) -> usize;
+
+    /// Its label in metrics.
+    fn label(self) -> &'static str;
+
+    /// Its line in the log.
+    fn message(self) -> &'static str;
+}
+
+/// A limit, or a rule, of what clients ask a front.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LimitHit {
-    ConnectionsOfAddress,
-    Connections,
-    Descriptors,
-    AcceptRate,
-    Handshakes,
-    ConnectRate,
     Sessions,
+    ConnectRate,
     RequestBytes,
     CommandBytes,
     Identities,
     BadInput,
     Outstanding,
     LongMultis,
-    Watches,
     Memory,
     Buffers,
-    TlsFailure,
     FailedSasl,
-    FailedLogin,
 }
 
-impl LimitHit {
-    pub const ALL: [LimitHit; 19] = [
-        LimitHit::ConnectionsOfAddress,
-        LimitHit::Connections,
-        LimitHit::Descriptors,
-        LimitHit::AcceptRate,
-        LimitHit::Handshakes,
-        LimitHit::ConnectRate,
+impl Limit for LimitHit {
+    const ALL: &'static [LimitHit] = &[
         LimitHit::Sessions,
+        LimitHit::ConnectRate,
         LimitHit::RequestBytes,
         LimitHit::CommandBytes,
         LimitHit::Identities,
         LimitHit::BadInput,
         LimitHit::Outstanding,
         LimitHit::LongMultis,
-        LimitHit::Watches,
         LimitHit::Memory,
         LimitHit::Buffers,
-        LimitHit::TlsFailure,
         LimitHit::FailedSasl,
-        LimitHit::FailedLogin,
     ];
 
-    /// The limit's label in metrics.
-    pub fn label(self) -> &'static str {
+    fn place(self) -> usize {
+        self as usize
+    }
+
+    fn label(self) -> &'static str {
         match self {
-            LimitHit::ConnectionsOfAddress => "connections_per_address",
-            LimitHit::Connections => "connections",
-            LimitHit::Descriptors => "descriptors",
-            LimitHit::AcceptRate => "accept_rate",
-            LimitHit::Handshakes => "handshakes",
-            LimitHit::ConnectRate => "connect_rate",
             LimitHit::Sessions => "sessions",
+            LimitHit::ConnectRate => "connect_rate",
             LimitHit::RequestBytes => "request_bytes",
             LimitHit::CommandBytes => "command_bytes",
             LimitHit::Identities => "identities",
             LimitHit::BadInput => "bad_input",
             LimitHit::Outstanding => "outstanding_requests",
             LimitHit::LongMultis => "long_multis",
-            LimitHit::Watches => "watches",
             LimitHit::Memory => "memory",
             LimitHit::Buffers => "client_buffers",
-            LimitHit::TlsFailure => "tls_failure",
             LimitHit::FailedSasl => "failed_sasl",
-            LimitHit::FailedLogin => "failed_login",
         }
     }
 
     fn message(self) -> &'static str {
         match self {
-            LimitHit::ConnectionsOfAddress => {
-                "connection refused: its address has as many as connections_per_address_max allows"
-            }
-            LimitHit::Connections => "connection refused: there are as many as connections_max allows",
-            LimitHit::Descriptors => {
-                "connection refused: the process has as many descriptors open as it may (ulimit -n), but for those that the \
-                 member keeps for itself"
-            }
-            LimitHit::AcceptRate => "connections have to wait: more come than accepts_per_second_max allows",
-            LimitHit::Handshakes => {
-                "connection refused: as many TLS handshakes are under way as handshakes_max allows"
-            }
-            LimitHit::ConnectRate => "connection closed: more clients connect than connect_tokens_max allows",
             LimitHit::Sessions => "session refused: there are as many as sessions_max allows",
+            LimitHit::ConnectRate => "connection closed: more clients connect than connect_tokens_max allows",
             LimitHit::RequestBytes => "connection closed: its request is larger than frame_bytes_max allows",
             LimitHit::CommandBytes => {
                 "write refused: with its client's identities it is larger than a write may be in the log"
@@ -108,19 +91,14 @@ impl LimitHit {
             LimitHit::LongMultis => {
                 "client has to wait: its long multi would hold up others behind those under way"
             }
-            LimitHit::Watches => {
-                "watch refused: watches_per_session_max, watches_max or memory_max does not allow more"
-            }
             LimitHit::Memory => {
                 "write refused: the member holds as much memory as memory_max allows; delete znodes"
             }
-            LimitHit::TlsFailure => "rejected a connection to a port for TLS",
-            LimitHit::FailedSasl => "client has not proved who it is by SASL",
-            LimitHit::FailedLogin => "refused a request over HTTP",
             LimitHit::Buffers => {
                 "connection closed: it holds memory and does not read, and clients hold nearly as much together as \
                  client_buffers_max allows"
             }
+            LimitHit::FailedSasl => "client has not proved who it is by SASL",
         }
     }
 }
@@ -137,21 +115,28 @@ struct Counter {
     told_in: AtomicU64,
 }
 
-/// Hits of all limits of one member.
-#[derive(Debug, Default)]
-pub struct LimitHits {
-    counters: [Counter; LimitHit::ALL.len()],
+/// Hits of some limits of one member.
+#[derive(Debug)]
+pub struct LimitHits<L> {
+    counters: Vec<Counter>,
+    limits: PhantomData<L>,
 }
 
-impl LimitHits {
+impl<L: Limit> Default for LimitHits<L> {
+    fn default() -> LimitHits<L> {
+        LimitHits { counters: L::ALL.iter().map(|_| Counter::default()).collect(), limits: PhantomData }
+    }
+}
+
+impl<L: Limit> LimitHits<L> {
     /// Number of times that a limit was hit.
-    pub fn count(&self, limit: LimitHit) -> u64 {
-        self.counters[limit as usize].hits.load(Relaxed)
+    pub fn count(&self, limit: L) -> u64 {
+        self.counters[limit.place()].hits.load(Relaxed)
     }
 
     /// Counts a hit. Returns the number of hits without a line in the log since the last one, if this one is to have one.
-    fn note(&self, limit: LimitHit, hits: u64, now_ms: u64) -> Option<u64> {
-        let counter = &self.counters[limit as usize];
+    fn note(&self, limit: L, hits: u64, now_ms: u64) -> Option<u64> {
+        let counter = &self.counters[limit.place()];
         let all = counter.hits.fetch_add(hits, Relaxed) + hits;
         let second = now_ms / 1000 + 1;
         let next = |told_in: u64| match (told_in >> 8, told_in & 0xff) {
@@ -169,7 +154,7 @@ impl LimitHits {
     #[cold]
     pub fn hit(
         &self,
-        limit: LimitHit,
+        limit: L,
         client: Option<SocketAddr>,
         session: SessionId,
         now_ms: u64,
@@ -181,7 +166,7 @@ impl LimitHits {
     /// Counts several hits of which the last was by this client.
     pub fn hit_often(
         &self,
-        limit: LimitHit,
+        limit: L,
         hits: u64,
         client: Option<SocketAddr>,
         session: SessionId,
@@ -200,18 +185,18 @@ mod tests {
 
     #[test]
     fn every_hit_counts_and_a_few_a_second_are_told() {
-        let hits = LimitHits::default();
+        let hits = LimitHits::<LimitHit>::default();
         let note = |ms| hits.note(LimitHit::Sessions, 1, ms);
         assert!((0..LINES_PER_SECOND).all(|ms| note(ms) == Some(0)));
         assert_eq!([note(998), note(999), note(1000), note(1001)], [None, None, Some(2), Some(0)]);
         assert_eq!((hits.count(LimitHit::Sessions), hits.count(LimitHit::Memory)), (LINES_PER_SECOND + 4, 0));
-        assert_eq!(hits.note(LimitHit::Watches, 5, 0), Some(4), "one of five has the line");
+        assert_eq!(hits.note(LimitHit::Identities, 5, 0), Some(4), "one of five has the line");
     }
 
     #[test]
     fn each_limit_has_its_own_place() {
-        for (place, limit) in LimitHit::ALL.into_iter().enumerate() {
-            assert_eq!(limit as usize, place);
+        for (place, limit) in LimitHit::ALL.iter().enumerate() {
+            assert_eq!(limit.place(), place);
         }
     }
 }

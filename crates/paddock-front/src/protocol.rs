@@ -295,7 +295,7 @@ impl Protocol {
             // Only a multi that cannot be read takes a zxid. The state answers this in its turn, as an error.
             return Action::Read { xid, op, body };
         }
-        if settings.limits.memory.is_exceeded() && makes_larger(op, body) {
+        if settings.limits.counters.memory.is_exceeded() && makes_larger(op, body) {
             return Action::Throttle { xid, op, body };
         }
         if op == OpCode::CloseSession {
@@ -365,14 +365,26 @@ impl Protocol {
                 tracing::debug!(client = %self.address, user = ids[0].id, "client has proved who it is by SASL");
                 if let Err(found) = self.identify(&ids, settings) {
                     let (client, session, now_ms) = (self.address, self.client.session, host.monotonic_ms());
-                    settings.limits.hits.hit(LimitHit::Identities, Some(client), session, now_ms, &found);
+                    settings.limits.counters.hits.hit(
+                        LimitHit::Identities,
+                        Some(client),
+                        session,
+                        now_ms,
+                        &found,
+                    );
                     return Err(self.end(Refusal::SaslFailed { xid, error: settings.failed_auth_error() }));
                 }
                 Ok(SaslReply::Identify(proof))
             }
             Err(error) => {
                 let (client, session, now_ms) = (self.address, self.client.session, host.monotonic_ms());
-                settings.limits.hits.hit(LimitHit::FailedSasl, Some(client), session, now_ms, &error);
+                settings.limits.counters.hits.hit(
+                    LimitHit::FailedSasl,
+                    Some(client),
+                    session,
+                    now_ms,
+                    &error,
+                );
                 if users.keeps_failed_clients && settings.required_schemes.is_empty() {
                     return Ok(SaslReply::Token(None));
                 }

@@ -6,7 +6,7 @@ use paddock_proto::{Dialect, ErrorCode};
 
 use crate::output::BUFFER_BYTES_KEPT;
 use crate::{
-    AuditLog, ClientBuffers, ConnectThrottle, DigestAlgorithm, Kerberos, LimitHits, MemoryLimit,
+    AuditLog, ClientBuffers, ConnectThrottle, DigestAlgorithm, Kerberos, LimitHit, LimitHits, MemoryLimit,
     OutstandingLimit, SaslUsers,
 };
 
@@ -55,22 +55,12 @@ pub struct Limits {
     /// A connection that holds no more bytes than this holds little: it is not counted among what clients hold together, and not
     /// kept from asking for as little.
     pub little_bytes: usize,
-    /// Memory that all connections of the member hold together.
-    pub buffers: Arc<ClientBuffers>,
-    /// Requests that the engine has to answer, of all connections of the member.
-    pub outstanding: Arc<OutstandingLimit>,
-    /// The rate at which clients may connect.
-    pub connects: Arc<ConnectThrottle>,
     /// With this many sessions in the ensemble, no client gets a new one.
     pub sessions_max: usize,
     /// Identities that a connection may show, those of its address and its certificate included.
     pub identities_max: usize,
     /// Their size on the wire together, in bytes.
     pub identity_bytes_max: usize,
-    /// Memory of the member.
-    pub memory: Arc<MemoryLimit>,
-    /// Hits of these limits, of all connections of the member.
-    pub hits: Arc<LimitHits>,
     /// Estimated size of a reply, in bytes, before a connection has been sent one: so a connection begins with few requests
     /// under way, and an unknown client cannot make the member hold gigabytes for it.
     pub first_reply_bytes: usize,
@@ -89,6 +79,22 @@ pub struct Limits {
     pub long_multis_max: usize,
     /// Reads that are answered under one lock of the state, at most.
     pub reads_per_lock: usize,
+    pub counters: Counters,
+}
+
+/// Counters of what all connections of a member use together, each with its limit.
+#[derive(Clone, Debug, Default)]
+pub struct Counters {
+    /// Memory that the connections hold.
+    pub buffers: Arc<ClientBuffers>,
+    /// Requests that the engine has to answer.
+    pub outstanding: Arc<OutstandingLimit>,
+    /// The rate at which clients connect.
+    pub connects: Arc<ConnectThrottle>,
+    /// Memory of the member.
+    pub memory: Arc<MemoryLimit>,
+    /// Hits of a front's limits.
+    pub hits: Arc<LimitHits<LimitHit>>,
 }
 
 impl Default for Limits {
@@ -97,14 +103,9 @@ impl Default for Limits {
             waiting_max: 16 << 10,
             unsent_bytes_max: 16 << 20,
             little_bytes: BUFFER_BYTES_KEPT,
-            buffers: Arc::default(),
-            outstanding: Arc::default(),
-            connects: Arc::default(),
             sessions_max: usize::MAX,
             identities_max: 64,
             identity_bytes_max: 16 << 10,
-            memory: Arc::default(),
-            hits: Arc::default(),
             first_reply_bytes: 1 << 20,
             event_bytes_max: 64 << 20,
             turn_bytes_max: 128 << 10,
@@ -113,6 +114,7 @@ impl Default for Limits {
             long_multi_bytes: 32 << 10,
             long_multis_max: 256 << 10,
             reads_per_lock: 256,
+            counters: Counters::default(),
         }
     }
 }

@@ -7,8 +7,8 @@ use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 
 use paddock_front::{
-    ClientBuffers, ConnectRate, ConnectThrottle, DigestAlgorithm, Front, Host, LimitHit, Limits, MemoryLimit,
-    OutstandingLimit, Reached, SaslUsers, Settings, WordAnswer,
+    ClientBuffers, ConnectRate, ConnectThrottle, Counters, DigestAlgorithm, Front, Host, LimitHit, Limits,
+    MemoryLimit, OutstandingLimit, Reached, SaslUsers, Settings, WordAnswer,
 };
 use paddock_proto::jute::{Reader, Writer};
 use paddock_proto::{
@@ -602,8 +602,12 @@ fn a_long_list_waits_for_the_writes_in_front_of_it_and_keeps_those_behind_it_wai
 #[test]
 fn memory_of_a_list_that_is_being_copied_is_counted_and_let_go() {
     let buffers = Arc::new(ClientBuffers::new(1 << 20));
-    let limits =
-        Limits { little_bytes: 100, children_per_turn: 1000, buffers: buffers.clone(), ..Limits::default() };
+    let limits = Limits {
+        little_bytes: 100,
+        children_per_turn: 1000,
+        counters: counters(&buffers),
+        ..Limits::default()
+    };
     let mut stage = FrontStage { front: Front::new(FrontStage::settings(limits)), ..stage_with_long_list() };
     let conn = stage.connect(1, FIRST, Extensions::default());
     stage.receive(conn, &list(1, OpCode::GetChildren, false));
@@ -671,15 +675,19 @@ fn a_long_list_asks_the_quorum_where_every_read_does() {
 }
 
 /// Limits of a front whose connections share `bytes` bytes, and hold little below 100.
+fn counters(buffers: &Arc<ClientBuffers>) -> Counters {
+    Counters { buffers: buffers.clone(), ..Counters::default() }
+}
+
 fn limits_of(bytes: usize) -> Limits {
     let buffers = Arc::new(ClientBuffers::new(bytes));
-    Limits { little_bytes: 100, first_reply_bytes: 1, buffers, ..Limits::default() }
+    Limits { little_bytes: 100, first_reply_bytes: 1, counters: counters(&buffers), ..Limits::default() }
 }
 
 #[test]
 fn what_a_connection_may_hold_is_a_share_of_what_others_leave() {
     let limits = limits_of(64_000);
-    let buffers = limits.buffers.clone();
+    let buffers = limits.counters.buffers.clone();
     let mut stage = FrontStage::new(limits);
     let mut held = vec![0];
     for number in 1..=40 {
@@ -706,7 +714,7 @@ fn what_a_connection_may_hold_is_a_share_of_what_others_leave() {
 #[test]
 fn who_holds_memory_and_does_not_read_is_closed_when_little_is_left() {
     let limits = limits_of(2000);
-    let buffers = limits.buffers.clone();
+    let buffers = limits.counters.buffers.clone();
     let mut stage = FrontStage::new(limits);
     let reads: Vec<u8> = (1..=200).flat_map(read).collect();
     let mut conns = Vec::new();
@@ -909,8 +917,9 @@ fn create(xid: i32, bytes: usize) -> Vec<u8> {
 #[test]
 fn without_memory_what_grows_is_refused_and_the_rest_goes_on() {
     let memory = Arc::new(MemoryLimit::new(1000));
-    let limits = Limits { memory: memory.clone(), ..Limits::default() };
-    let hits = limits.hits.clone();
+    let limits =
+        Limits { counters: Counters { memory: memory.clone(), ..Counters::default() }, ..Limits::default() };
+    let hits = limits.counters.hits.clone();
     let mut stage = FrontStage::new(limits);
     let conn = stage.connect(1, FIRST, Extensions::default());
     assert_eq!(memory.note(1000, 500), Some(true));
@@ -941,7 +950,10 @@ fn without_memory_what_grows_is_refused_and_the_rest_goes_on() {
 #[test]
 fn clickhouse_is_told_of_its_own_error_when_there_is_no_memory() {
     let memory = Arc::new(MemoryLimit::new(1000));
-    let mut stage = FrontStage::new(Limits { memory: memory.clone(), ..Limits::default() });
+    let mut stage = FrontStage::new(Limits {
+        counters: Counters { memory: memory.clone(), ..Counters::default() },
+        ..Limits::default()
+    });
     let extensions = Extensions { compression: false, ..Extensions::default() };
     let conn = stage.connect(1, FIRST, Extensions { wide_xids: true, ..extensions });
     memory.note(1000, 500);
@@ -961,9 +973,12 @@ fn a_new_session_is_refused_where_there_are_enough_or_too_many_came_at_once() {
     let connects = Arc::new(ConnectThrottle::new(rate));
     for (limits, limit) in [
         (Limits { sessions_max: 0, ..Limits::default() }, LimitHit::Sessions),
-        (Limits { connects, ..Limits::default() }, LimitHit::ConnectRate),
+        (
+            Limits { counters: Counters { connects, ..Counters::default() }, ..Limits::default() },
+            LimitHit::ConnectRate,
+        ),
     ] {
-        let hits = limits.hits.clone();
+        let hits = limits.counters.hits.clone();
         let mut stage = FrontStage::new(limits);
         // Who has a session comes back to it.
         stage.connect(1, FIRST, Extensions::default());
@@ -992,8 +1007,11 @@ fn a_new_session_is_refused_where_there_are_enough_or_too_many_came_at_once() {
 
 #[test]
 fn with_too_many_requests_under_way_only_those_who_wait_for_none_may_ask() {
-    let limits = Limits { outstanding: Arc::new(OutstandingLimit::new(3)), ..Limits::default() };
-    let hits = limits.hits.clone();
+    let limits = Limits {
+        counters: Counters { outstanding: Arc::new(OutstandingLimit::new(3)), ..Counters::default() },
+        ..Limits::default()
+    };
+    let hits = limits.counters.hits.clone();
     let mut stage = FrontStage::new(limits);
     let (first, second) = {
         let mut connect = |number, session| stage.connect(number, session, Extensions::default());
@@ -1044,7 +1062,7 @@ fn turns_are_heavy_until_replies_have_been_small() {
 #[test]
 fn long_multis_of_several_connections_wait_for_each_other() {
     let limits = Limits { long_multi_bytes: 20, long_multis_max: 100, ..Limits::default() };
-    let hits = limits.hits.clone();
+    let hits = limits.counters.hits.clone();
     let mut stage = FrontStage::new(limits);
     let multi = |xid| {
         request(xid, OpCode::Multi, |out| {
@@ -1101,7 +1119,7 @@ fn command_bytes(stage: &mut FrontStage) -> Vec<usize> {
 #[test]
 fn identities_above_the_limit_are_refused_and_end_the_connection() {
     let limits = Limits { identities_max: 4, ..Limits::default() };
-    let hits = limits.hits.clone();
+    let hits = limits.counters.hits.clone();
     let mut stage = FrontStage::new(limits);
     let conn = stage.connect(1, FIRST, Extensions::default());
     // Its address is one, and each of the others counts once.
@@ -1121,7 +1139,7 @@ fn megabytes_of_identities_are_not_kept_and_do_not_travel_with_a_write() {
     let mut stage = FrontStage::new(Limits::default());
     let conns = [1, 2, 3]
         .map(|number| stage.connect(number, SessionId(0x100 + number as i64), Extensions::default()));
-    let buffers = stage.settings.limits.buffers.clone();
+    let buffers = stage.settings.limits.counters.buffers.clone();
     for conn in conns {
         // A few small ones are taken; the first of the large ones ends the connection.
         stage.receive(
@@ -1181,7 +1199,7 @@ fn a_write_that_is_too_large_with_its_identities_is_refused_in_its_turn_and_its_
     let ids = 4 + 8 + "ip".len() + "127.0.0.1".len();
     let body = create(2, 100).len() - 12;
     settings.command_bytes_max = 8 + 8 + ids + 4 + body;
-    let hits = settings.limits.hits.clone();
+    let hits = settings.limits.counters.hits.clone();
     let mut stage = FrontStage::with(settings);
     let conn = stage.connect(1, FIRST, Extensions::default());
     stage.receive(conn, &create(1, 100));

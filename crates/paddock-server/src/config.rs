@@ -19,7 +19,8 @@ pub use client_limits::{ClientLimits, MemoryMax};
 pub use etcd::{EtcdEndpoint, EtcdSettings, EtcdTls, EtcdUser};
 pub use kerberos::KerberosSettings;
 use paddock_front::{
-    AuditLog, ClientBuffers, ConnectThrottle, Kerberos, Limits, MemoryLimit, OutstandingLimit, Settings,
+    AuditLog, ClientBuffers, ConnectThrottle, Counters, Kerberos, Limits, MemoryLimit, OutstandingLimit,
+    Settings,
 };
 pub use paddock_front::{ConnectRate, DigestAlgorithm, PrincipalNames, SaslUsers};
 pub use paddock_os::LateNames;
@@ -233,23 +234,24 @@ impl Config {
 
     /// Sets those limits that all fronts share to what they are here.
     pub(crate) fn adjust(&self, limits: &Limits) {
-        limits.buffers.set_max(usize::try_from(self.client_buffers_max).unwrap_or(usize::MAX));
-        limits.outstanding.set_max(or_none(self.client_limits.outstanding_max));
-        limits.connects.set_rate(self.client_limits.connect_rate);
-        limits.memory.set_max(self.memory_max.bytes());
+        limits.counters.buffers.set_max(usize::try_from(self.client_buffers_max).unwrap_or(usize::MAX));
+        limits.counters.outstanding.set_max(or_none(self.client_limits.outstanding_max));
+        limits.counters.connects.set_rate(self.client_limits.connect_rate);
+        limits.counters.memory.set_max(self.memory_max.bytes());
     }
 
     /// The limits of all clients of this member.
     pub(crate) fn limits(&self) -> Limits {
         let limits = &self.client_limits;
         let client_buffers_max = usize::try_from(self.client_buffers_max).unwrap_or(usize::MAX);
-        Limits {
+        let counters = Counters {
             buffers: Arc::new(ClientBuffers::new(client_buffers_max)),
             outstanding: Arc::new(OutstandingLimit::new(or_none(limits.outstanding_max))),
             connects: Arc::new(ConnectThrottle::new(limits.connect_rate)),
             memory: Arc::new(MemoryLimit::new(self.memory_max.bytes())),
-            ..Limits::default()
-        }
+            ..Counters::default()
+        };
+        Limits { counters, ..Limits::default() }
     }
 
     /// The watches that clients of this member may set.

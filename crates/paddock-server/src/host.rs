@@ -9,7 +9,6 @@ mod run;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use paddock_front::LimitHit;
 use paddock_member::Clock as _;
 use paddock_replica::{HeldState, Replicated};
 use paddock_state::{ConnId, Now, Outboxes, RefusedWatches};
@@ -17,6 +16,7 @@ use paddock_statistics::request_times::{self, Stage};
 use parking_lot::RwLockWriteGuard;
 
 use crate::engine_report::EngineReport;
+use crate::server_limit::ServerLimit;
 use crate::shared::Shared;
 use quota_report::QuotaReport;
 #[cfg(test)]
@@ -117,7 +117,8 @@ impl EngineHost {
         if let Some(RefusedWatches { count, last, to_close }) = refused {
             let (client, session) = self.shared.statistics.clients.client(last);
             let now_ms = self.shared.clock.monotonic_ms();
-            self.shared.limits.hits.hit_often(LimitHit::Watches, count, client, session, now_ms, &"");
+            let hits = &self.shared.statistics.limit_hits;
+            hits.hit_often(ServerLimit::Watches, count, client, session, now_ms, &"");
             self.change(|_, out| to_close.into_iter().for_each(|conn| out.close(conn)));
         }
         is_more

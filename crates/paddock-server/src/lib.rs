@@ -33,6 +33,7 @@ mod operator;
 mod permissions;
 mod reports;
 mod server;
+mod server_limit;
 mod shared;
 mod statistics;
 mod timed_disk;

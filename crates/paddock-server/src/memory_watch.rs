@@ -71,7 +71,7 @@ fn held_by_clients(shared: &Shared) -> u64 {
         (state.state().watch_count() + state.state().unswept_watches()) as u64
     };
     let connections = shared.statistics.clients.conn_count() as u64;
-    watches * WATCH_BYTES + connections * CONNECTION_BYTES + shared.limits.buffers.held() as u64
+    watches * WATCH_BYTES + connections * CONNECTION_BYTES + shared.limits.counters.buffers.held() as u64
 }
 
 /// Keeps a moment for the charts of the page, if it is time.
@@ -120,19 +120,20 @@ impl Giving {
 }
 
 fn compare(shared: &Shared) {
-    if shared.limits.memory.max() == u64::MAX && !shared.limits.memory.is_exceeded() {
+    if shared.limits.counters.memory.max() == u64::MAX && !shared.limits.counters.memory.is_exceeded() {
         return;
     }
     let resident_bytes = process::resident_bytes();
     let state = shared.state.read();
     let (znodes, data_bytes) = (state.tree().node_count() as u64, state.tree().data_bytes());
-    let Some(is_exceeded) = shared.limits.memory.note(resident_bytes, data_bytes + znodes * ZNODE_BYTES)
+    let Some(is_exceeded) =
+        shared.limits.counters.memory.note(resident_bytes, data_bytes + znodes * ZNODE_BYTES)
     else {
         return;
     };
     state.state().refuse_watches(is_exceeded);
     drop(state);
-    let memory_max = shared.limits.memory.max();
+    let memory_max = shared.limits.counters.memory.max();
     if is_exceeded {
         tracing::error!(
             resident_bytes,

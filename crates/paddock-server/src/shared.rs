@@ -1,9 +1,12 @@
 //! Data that the threads of a member share: the state behind its lock, a mailbox for each worker, and what is counted.
 
+use std::fmt::Display;
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use paddock_cross_check::CrossCheck;
 use paddock_front::{AuditLog, Kerberos, Limits};
+use paddock_proto::SessionId;
 use paddock_replica::Replicated;
 use paddock_tls::ClientPort;
 use parking_lot::RwLock;
@@ -15,6 +18,7 @@ use crate::engine_report::{EngineBoard, EngineReport};
 use crate::lifecycle::Lifecycle;
 use crate::live::LiveConfig;
 use crate::mailboxes::Mailboxes;
+use crate::server_limit::ServerLimit;
 use crate::statistics::Statistics;
 
 /// Parts of a server that are made before there is a state: what it must not start without, and who goes along.
@@ -101,6 +105,12 @@ impl Shared {
         let standing = report.standing.clone();
         let last = self.engine.publish(report, now_ms);
         metrics.entries.note_standing(&last, &standing);
+    }
+
+    /// A client that has no session has hit a limit.
+    pub(crate) fn hit(&self, limit: ServerLimit, client: SocketAddr, detail: &dyn Display) {
+        let now_ms = self.clock.monotonic_ms();
+        self.statistics.limit_hits.hit(limit, Some(client), SessionId::NONE, now_ms, detail);
     }
 
     /// The engine has had contact, between two reports.

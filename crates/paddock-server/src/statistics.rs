@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use paddock_front::LimitHits;
 use paddock_spans::Spans;
 use paddock_statistics::contacts::Contacts;
 use paddock_statistics::history::History;
@@ -13,6 +14,7 @@ use paddock_statistics::stats::Stats;
 
 use crate::Config;
 use crate::etcd_metrics::EtcdStats;
+use crate::server_limit::ServerLimit;
 
 /// All that a server counts.
 #[derive(Debug)]
@@ -26,6 +28,8 @@ pub(crate) struct Statistics {
     /// The last minutes, with which the charts of the page begin.
     pub(crate) history: History,
     pub(crate) snapshots: SnapshotBoard,
+    /// Hits of the limits that no front knows.
+    pub(crate) limit_hits: LimitHits<ServerLimit>,
     /// Other members that answer, and those that do not.
     pub(crate) contacts: Contacts,
     /// Statistics of a front end on etcd.
@@ -45,6 +49,7 @@ impl Statistics {
             hot: Hot::default(),
             history: History::default(),
             snapshots: SnapshotBoard::default(),
+            limit_hits: LimitHits::default(),
             contacts: Contacts::default(),
             etcd: config.etcd.as_ref().map(|_| Arc::default()),
             spans: config.tracing.as_ref().map(|tracing| Spans::start(tracing, config.member)),

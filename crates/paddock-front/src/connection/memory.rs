@@ -41,20 +41,20 @@ impl<H: Host> Connection<H> {
         let held = self.output.unsent_bytes() + self.queue.bytes();
         held < room
             && self.queue.len() < self.queue.capacity(room, limits)
-            && (self.queue.is_empty() || !limits.outstanding.is_reached())
+            && (self.queue.is_empty() || !limits.counters.outstanding.is_reached())
             && self.may_hold_more(limits)
     }
 
     /// Bytes that the connection may hold in unsent replies and unanswered requests.
     #[inline]
     pub(super) fn room(limits: &Limits) -> usize {
-        limits.buffers.share().max(limits.little_bytes).min(limits.unsent_bytes_max)
+        limits.counters.buffers.share().max(limits.little_bytes).min(limits.unsent_bytes_max)
     }
 
     /// True if others leave enough for a request and its reply. Who holds little and asks for little always may.
     #[inline]
     fn may_hold_more(&self, limits: &Limits) -> bool {
-        let buffers = &limits.buffers;
+        let buffers = &limits.counters.buffers;
         // What is set needs no memory any more.
         let sets_watches = matches!(self.long_request.as_deref(), Some(LongRequest::Watches(_)));
         if !buffers.is_short() || sets_watches {
@@ -88,7 +88,7 @@ impl<H: Host> Connection<H> {
             .get_or_insert_with(|| Box::new(Holding { bytes: 0, moved_bytes: 0, still_since_ms: None }));
         holding.moved_bytes += moved_bytes;
         if held.abs_diff(holding.bytes) >= limits.little_bytes {
-            limits.buffers.change(holding.bytes, held);
+            limits.counters.buffers.change(holding.bytes, held);
             holding.bytes = held;
         }
     }
@@ -96,7 +96,7 @@ impl<H: Host> Connection<H> {
     /// The connection holds little, or nothing any more.
     pub(crate) fn let_go_of_memory(&mut self, limits: &Limits) {
         if let Some(holding) = self.holding.take() {
-            limits.buffers.change(holding.bytes, 0);
+            limits.counters.buffers.change(holding.bytes, 0);
         }
     }
 
@@ -104,9 +104,9 @@ impl<H: Host> Connection<H> {
     /// if it was told to wait.
     pub(crate) fn look_after_memory(&mut self, now_ms: u64, limits: &Limits) {
         let is_still = self.holding.as_mut().is_some_and(|holding| holding.is_still(now_ms));
-        if is_still && limits.buffers.is_short() && self.ending != Ending::Silenced {
+        if is_still && limits.counters.buffers.is_short() && self.ending != Ending::Silenced {
             let held_bytes = self.holding.as_ref().map_or(0, |holding| holding.bytes);
-            let all = limits.buffers.held();
+            let all = limits.counters.buffers.held();
             self.hit(LimitHit::Buffers, now_ms, &format_args!("{held_bytes} bytes of {all}"), limits);
             self.abandon();
             (self.input, self.unpacked) = (Vec::new(), Vec::new());
@@ -120,6 +120,6 @@ impl<H: Host> Connection<H> {
 
     /// Bytes that may be unsent when an event comes: events cannot be held back.
     pub(super) fn event_room(limits: &Limits) -> usize {
-        (2 * limits.buffers.share()).max(limits.little_bytes).min(limits.event_bytes_max)
+        (2 * limits.counters.buffers.share()).max(limits.little_bytes).min(limits.event_bytes_max)
     }
 }

@@ -347,7 +347,7 @@ impl<'a, H: Host> Turn<'a, H> {
         }
         let since_us = self.host.turn_began_us(self.since_ms);
         connection.wait(since_us, (op, bytes, is_long), path, span, audited, self.host);
-        self.front.outstanding.add(1, &self.front.settings.limits.outstanding);
+        self.front.outstanding.add(1, &self.front.settings.limits.counters.outstanding);
         self.front.inputs.push(input);
     }
 

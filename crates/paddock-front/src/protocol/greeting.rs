@@ -49,7 +49,7 @@ impl Protocol {
         let timeout_ms = settings.negotiate_timeout_ms(asked_ms);
         let may_only_read = self.read_only == Some(true);
         let limits = &settings.limits;
-        if !limits.connects.admit(session == SessionId::NONE, context.now_ms) {
+        if !limits.counters.connects.admit(session == SessionId::NONE, context.now_ms) {
             return Action::Refuse(Refusal::Limited(LimitHit::ConnectRate));
         }
         if session == SessionId::NONE {

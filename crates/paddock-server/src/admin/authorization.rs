@@ -7,12 +7,13 @@ use std::net::IpAddr;
 
 use hyper::StatusCode;
 use hyper::header::{AUTHORIZATION, HeaderValue, WWW_AUTHENTICATE};
-use paddock_front::{LimitHit, proven_ids};
+use paddock_front::proven_ids;
 use paddock_http::{Access, Request, Response};
 use paddock_proto::jute::Reader;
-use paddock_proto::{Id, IdList, Perms, SessionId};
+use paddock_proto::{Id, IdList, Perms};
 use paddock_tree::allows;
 
+use crate::server_limit::ServerLimit;
 use crate::shared::Shared;
 
 /// Lets a request pass, or answers with the refusal.
@@ -68,8 +69,7 @@ pub(super) fn administrator(shared: &Shared, request: &Request) -> Result<(), Re
 }
 
 fn note_failed_login(shared: &Shared, request: &Request, detail: &str) {
-    let now_ms = shared.clock.monotonic_ms();
-    shared.limits.hits.hit(LimitHit::FailedLogin, Some(request.peer), SessionId::NONE, now_ms, &detail);
+    shared.hit(ServerLimit::FailedLogin, request.peer, &detail);
 }
 
 /// Counts a login that no ACL names.

@@ -10,12 +10,11 @@ use std::net::{IpAddr, Ipv6Addr};
 
 use hyper::StatusCode;
 use hyper::header::{AUTHORIZATION, CONNECTION, RETRY_AFTER};
-use paddock_front::LimitHit;
 use paddock_http::{Request, Response};
-use paddock_proto::SessionId;
 
 use super::authorization;
 use super::parts::Admin;
+use crate::server_limit::ServerLimit;
 
 /// Wrong logins of an address before there is a delay.
 const FREE_TRIES: u32 = 10;
@@ -46,7 +45,7 @@ pub(super) fn admit(admin: &Admin, request: &Request) -> Result<(), Response> {
     let waits = admin.logins.lock().admit(request.peer.ip(), login.as_bytes(), now_ms, is_right);
     let Err(delay_ms) = waits else { return Ok(()) };
     let detail = "an HTTP request has to wait: its address has shown too many wrong logins";
-    shared.limits.hits.hit(LimitHit::FailedLogin, Some(request.peer), SessionId::NONE, now_ms, &detail);
+    shared.hit(ServerLimit::FailedLogin, request.peer, &detail);
     let seconds = delay_ms.div_ceil(1000);
     let text =
         format!("Too many wrong logins have come from this address. Try again in {seconds} seconds.\n");

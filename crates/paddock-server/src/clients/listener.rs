@@ -5,12 +5,10 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use paddock_front::LimitHit;
 use paddock_os::Limiter;
 use paddock_os::binding::LatePort;
 use paddock_os::descriptors::{Caller, is_in_reserve};
 use paddock_os::threads::{runtime_with_helpers, spawn};
-use paddock_proto::SessionId;
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 
 use super::tasks;
@@ -18,6 +16,7 @@ use crate::config::PortProtocol;
 use crate::engines::EngineHandle;
 use crate::operator::Operator;
 use crate::reports::word_thread::WordThread;
+use crate::server_limit::ServerLimit;
 use crate::shared::Shared;
 
 /// Pause before the next try when the operating system has no more sockets to give.
@@ -123,14 +122,12 @@ async fn accept(Port { listener, protocol }: Port, workers: &[UnboundedSender<Ac
     loop {
         match listener.accept().await.and_then(|(socket, client)| Ok((socket.into_std()?, client))) {
             Ok((socket, client)) if is_in_reserve(&socket, Caller::Client) => {
-                let now_ms = shared.clock.monotonic_ms();
-                shared.limits.hits.hit(LimitHit::Descriptors, Some(client), SessionId::NONE, now_ms, &"");
+                shared.hit(ServerLimit::Descriptors, client, &"");
             }
             Ok((socket, client)) => {
                 pace.per_second_max = shared.settings().client_limits.accepts_per_second_max;
                 if let Some(pause) = pace.pause(Instant::now()) {
-                    let now_ms = shared.clock.monotonic_ms();
-                    shared.limits.hits.hit(LimitHit::AcceptRate, Some(client), SessionId::NONE, now_ms, &"");
+                    shared.hit(ServerLimit::AcceptRate, client, &"");
                     tokio::time::sleep(pause).await;
                 }
                 let accepted = Accepted { socket, protocol };

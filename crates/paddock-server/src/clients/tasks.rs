@@ -7,7 +7,6 @@ use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
-use paddock_front::LimitHit;
 use paddock_state::TOUCH_DELAY_MS;
 use paddock_tls::ClientFailure;
 use tokio::sync::mpsc::UnboundedReceiver;
@@ -22,6 +21,7 @@ use super::worker::{Admitted, Worker};
 use crate::config::PortProtocol;
 use crate::engines::EngineHandle;
 use crate::reports::word_thread::WordThread;
+use crate::server_limit::ServerLimit;
 use crate::shared::Shared;
 
 /// Time between two reports of sessions that were heard; well within what expiry allows for.
@@ -86,7 +86,7 @@ async fn welcome_and_serve(admitted: Admitted, protocol: PortProtocol, worker: R
     let port =
         worker.shared().opened.client_port.as_ref().expect("a port that takes TLS has keys and certificates");
     let Some(_handshake) = Handshake::begin(worker.shared()) else {
-        worker.hit(LimitHit::Handshakes, admitted.address, &"");
+        worker.shared().hit(ServerLimit::Handshakes, admitted.address, &"");
         return worker.dismiss(admitted.conn);
     };
     let (wire, early) = match Box::pin(welcome(&admitted.socket, protocol, port)).await {
@@ -128,7 +128,7 @@ fn log_failure(failure: &ClientFailure, client: SocketAddr, worker: &Worker) {
         ClientFailure::Gone => {
             tracing::debug!(%client, "a connection to a port for TLS ended without a byte")
         }
-        reason => worker.hit(LimitHit::TlsFailure, client, reason),
+        reason => worker.shared().hit(ServerLimit::TlsFailure, client, reason),
     }
 }
 

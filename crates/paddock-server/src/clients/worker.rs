@@ -9,8 +9,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use paddock_cross_check::CrossCheck;
-use paddock_front::{Condition, Front, LimitHit, Reached};
-use paddock_proto::{Id, SessionId};
+use paddock_front::{Condition, Front, Reached};
+use paddock_proto::Id;
 use paddock_replica::Role;
 use paddock_state::ConnId;
 use paddock_statistics::stats::{ConnStats, TooMany};
@@ -25,6 +25,7 @@ use crate::clock;
 use crate::engine::BORROWED_TURNS_MAX;
 use crate::engines::EngineHandle;
 use crate::reports::word_thread::WordThread;
+use crate::server_limit::ServerLimit;
 use crate::shared::Shared;
 
 /// After this time in milliseconds without another one, a connection is taken to be the only one that wants something.
@@ -114,21 +115,15 @@ impl Worker {
         let admitted = shared.statistics.clients.admit(conn, stats.clone(), of_address_max, max);
         if let Err(reason) = admitted {
             let limit = match reason {
-                TooMany::FromAddress => LimitHit::ConnectionsOfAddress,
-                TooMany::InAll => LimitHit::Connections,
+                TooMany::FromAddress => ServerLimit::ConnectionsOfAddress,
+                TooMany::InAll => ServerLimit::Connections,
             };
-            self.hit(limit, address, &"");
+            self.shared().hit(limit, address, &"");
             return Ok(None);
         }
         socket.set_nodelay(true)?;
         socket.set_nonblocking(true)?;
         Ok(Some(Admitted { conn, address, stats, socket: TcpStream::from_std(socket)? }))
-    }
-
-    /// A client that has no session yet has hit a limit.
-    pub(super) fn hit(&self, limit: LimitHit, client: SocketAddr, detail: &dyn std::fmt::Display) {
-        let (hits, now_ms) = (&self.shared().limits.hits, self.shared().clock.monotonic_ms());
-        hits.hit(limit, Some(client), SessionId::NONE, now_ms, detail);
     }
 
     /// Lets a connection go that was never opened.

@@ -6,7 +6,7 @@ mod lists;
 
 use std::sync::atomic::Ordering::Relaxed;
 
-use paddock_front::LimitHit;
+use paddock_front::{Limit, LimitHits};
 use paddock_proto::{EnsembleMember, Zxid};
 use paddock_replica::{Role, Standing};
 use paddock_state::WatchSummary;
@@ -43,8 +43,8 @@ pub(crate) struct Status {
     pub(crate) auth_failed: u64,
     /// Bytes that clients hold together.
     pub(crate) client_buffer_bytes: usize,
-    /// Number of times that each limit was hit.
-    pub(crate) limit_hits: [(LimitHit, u64); LimitHit::ALL.len()],
+    /// The label of each limit, and the number of times that it was hit.
+    pub(crate) limit_hits: Vec<(&'static str, u64)>,
     pub(crate) handshakes: u32,
     /// The limit of the process's memory in bytes, if there is one; and true while it is exceeded.
     pub(crate) memory: (Option<u64>, bool),
@@ -62,8 +62,9 @@ pub(crate) struct Status {
 
 impl Status {
     /// Number of times that a limit was hit.
-    pub(crate) fn hits(&self, limit: LimitHit) -> u64 {
-        self.limit_hits[limit as usize].1
+    pub(crate) fn hits(&self, limit: impl Limit) -> u64 {
+        let hits = self.limit_hits.iter().find(|(label, _)| *label == limit.label());
+        hits.map_or(0, |(_, hits)| *hits)
     }
 
     /// Sizes in bytes of the last entry that this leader has proposed, the smallest and the largest, -1 while there was none; `None` for
@@ -100,13 +101,15 @@ impl Status {
             watches: state.state().watch_count(),
             reply_bytes: stats.replies.get(),
             auth_failed: stats.auth_failed.load(Relaxed),
-            client_buffer_bytes: shared.limits.buffers.held(),
+            client_buffer_bytes: shared.limits.counters.buffers.held(),
             snapshots_failed: shared.statistics.snapshots.failures(),
-            limit_hits: LimitHit::ALL.map(|limit| (limit, shared.limits.hits.count(limit))),
+            limit_hits: counted(&shared.statistics.limit_hits)
+                .chain(counted(&shared.limits.counters.hits))
+                .collect(),
             handshakes: shared.statistics.clients.handshakes.load(Relaxed),
             memory: (
-                Some(shared.limits.memory.max()).filter(|max| *max != u64::MAX),
-                shared.limits.memory.is_exceeded(),
+                Some(shared.limits.counters.memory.max()).filter(|max| *max != u64::MAX),
+                shared.limits.counters.memory.is_exceeded(),
             ),
             fsyncs: stats.fsyncs.load(Relaxed),
             differing: stats.differing.load(Relaxed),
@@ -163,4 +166,9 @@ pub(crate) fn role_name(role: Role) -> &'static str {
         Role::ReadOnly => "read-only",
         Role::Looking => "looking",
     }
+}
+
+/// The label of each of these limits, and the number of times that it was hit.
+fn counted<L: Limit>(hits: &LimitHits<L>) -> impl Iterator<Item = (&'static str, u64)> {
+    L::ALL.iter().map(|limit| (limit.label(), hits.count(*limit)))
 }

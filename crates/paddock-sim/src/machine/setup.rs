@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use paddock_chance::Chance;
-use paddock_front::{ClientBuffers, DigestAlgorithm, Limits};
+use paddock_front::{ClientBuffers, Counters, DigestAlgorithm, Limits};
 use paddock_member::Config;
 use paddock_proto::{MemberRole, SessionSecret};
 use paddock_replica::{Founding, Membership, WORK_AT_ONCE, raft_id};
@@ -180,7 +180,10 @@ impl Settings {
             may_reconfig: true,
             // What clients hold is a matter of one process.
             limits: Limits {
-                buffers: Arc::new(ClientBuffers::new(self.client_buffers_max)),
+                counters: Counters {
+                    buffers: Arc::new(ClientBuffers::new(self.client_buffers_max)),
+                    ..Counters::default()
+                },
                 identities_max: names::IDENTITIES_MAX,
                 ..self.limits.clone()
             },

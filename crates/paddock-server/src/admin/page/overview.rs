@@ -76,7 +76,7 @@ fn bytes(shared: &Shared, status: &Status) -> Value {
         "disk_free": disk_free,
         "disk_size": disk_size,
         "client_buffers": status.client_buffer_bytes,
-        "client_buffers_max": shared.limits.buffers.max(),
+        "client_buffers_max": shared.limits.counters.buffers.max(),
     })
 }
 

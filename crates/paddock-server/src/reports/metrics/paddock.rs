@@ -58,7 +58,7 @@ pub(super) fn of_paddock(shared: &Shared) -> Vec<Metric> {
         gauge(
             "paddock_client_buffer_bytes_max",
             "Limit of client_buffer_bytes",
-            shared.limits.buffers.max() as u64,
+            shared.limits.counters.buffers.max() as u64,
         ),
         gauge(
             "paddock_watches_max",
@@ -88,7 +88,7 @@ pub(super) fn of_paddock(shared: &Shared) -> Vec<Metric> {
         values: s
             .limit_hits
             .iter()
-            .map(|(limit, hits)| (Some(("limit", limit.label().to_owned())), MetricValue::of(hits)))
+            .map(|(limit, hits)| (Some(("limit", (*limit).to_owned())), MetricValue::of(hits)))
             .collect(),
     });
     if let Some(bytes) = s.memory.0 {

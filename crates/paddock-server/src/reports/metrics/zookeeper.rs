@@ -12,6 +12,7 @@ use paddock_statistics::summary::{Summary, SummaryCounter};
 
 use super::quotas::of_quotas;
 use crate::reports::status::Status;
+use crate::server_limit::ServerLimit;
 use crate::shared::Shared;
 
 /// Metrics that ZooKeeper has, and those for what a member was asked for beyond that.
@@ -141,7 +142,7 @@ fn of_connections(events: &ServerMetrics, s: &Status) -> Vec<Metric> {
             count(&events.unproven_local),
         ),
         gauge("outstanding_tls_handshake", "TLS handshakes under way", s.handshakes),
-        counter("unsuccessful_handshake", "TLS handshakes that failed", s.hits(LimitHit::TlsFailure)),
+        counter("unsuccessful_handshake", "TLS handshakes that failed", s.hits(ServerLimit::TlsFailure)),
     ]
 }
 
@@ -165,7 +166,7 @@ fn of_limits(s: &Status) -> Vec<Metric> {
         counter(
             "tls_handshake_exceeded",
             "Connections that were refused because too many TLS handshakes were under way",
-            s.hits(LimitHit::Handshakes),
+            s.hits(ServerLimit::Handshakes),
         ),
         counter(
             "request_throttle_wait_count",
@@ -175,7 +176,7 @@ fn of_limits(s: &Status) -> Vec<Metric> {
         counter(
             "throttled_ops",
             "Requests that were refused for want of memory, or because there were too many watches",
-            s.hits(LimitHit::Memory) + s.hits(LimitHit::Watches),
+            s.hits(LimitHit::Memory) + s.hits(ServerLimit::Watches),
         ),
         counter(
             "large_requests_rejected",
