@@ -42,6 +42,10 @@ const WALL_MS: i64 = 1_700_000_000_000;
 pub(crate) struct Machine {
     pub(crate) number: u8,
     pub(crate) disk: SimDisk,
+    /// Faults that are planned for its disk and its process, or go on.
+    pub(crate) faults: MachineFaults,
+    pub(crate) promises: Promises,
+    pub(crate) blame: Blame,
     pub(crate) clock: MachineClock,
     pub(crate) process: Option<SimProcess>,
     /// Counts beginnings and ends of processes: what was planned for one does not concern the next.
@@ -51,36 +55,54 @@ pub(crate) struct Machine {
     pub(crate) paused_until: Time,
     /// Until then nothing of other members is taken, though it arrives.
     pub(crate) deaf_until: Time,
+    has_battery: bool,
+    starts: u64,
+    chance: Chance,
+}
+
+/// Faults of a machine: those that go on, and those that are planned.
+#[derive(Debug)]
+pub(crate) struct MachineFaults {
     /// Syncs take longer by a time, until a moment.
-    pub(crate) slow_disk: (SimDuration, Time),
-    /// End of the process when it dies at an operation of its disk.
-    pub(crate) death: End,
-    /// Number of moments within entries, while others have the state, in the last of which the process dies.
-    pub(crate) dies_within_entry: Option<u64>,
+    pub(crate) slow: (SimDuration, Time),
     /// There is no room on the disk until then.
-    full_until: Time,
+    pub(crate) full_until: Time,
     /// Something was done to its disk that may make a process end.
-    pub(crate) is_disk_disturbed: bool,
-    /// Bits have been flipped on its disk.
-    pub(crate) is_damaged: bool,
-    /// That, or its disk was replaced: what it had promised may be forgotten.
-    pub(crate) has_lost_data: bool,
-    /// Its disk was found damaged: it waits for an operator.
-    pub(crate) is_out_of_service: bool,
-    /// The last entry that it has applied.
-    pub(crate) applied: u64,
-    /// The last entry that it has acknowledged in its newest term, and that term.
-    pub(crate) acknowledged: (u64, u64),
-    /// The newest term in which it has told others of its vote, and for whom that was.
-    pub(crate) voted: (u64, u64),
-    /// Its disk is that of a member of another ensemble.
-    pub(crate) is_foreign: bool,
+    pub(crate) is_disturbed: bool,
     /// A copy of its disk as it once was.
     pub(crate) copy: Option<SimDisk>,
     /// Milliseconds by which its clock was put ahead when that was copied, and the start of it that others knew of then.
     pub(crate) ahead: Option<(i64, u64)>,
     /// A copy of another member's disk, with which it is started next.
     pub(crate) neighbours_disk: Option<SimDisk>,
+    /// Number of operations of its disk after which the power is cut, once it is started next.
+    pub(crate) power_cut_in_recovery: Option<u64>,
+    /// End of the process when it dies at an operation of its disk.
+    pub(crate) death: End,
+    /// Number of moments within entries, while others have the state, in the last of which the process dies.
+    pub(crate) dies_within_entry: Option<u64>,
+    /// Its disk was found damaged: it waits for an operator.
+    pub(crate) is_out_of_service: bool,
+}
+
+/// Promises of a machine's members that others may rely on.
+#[derive(Debug, Default)]
+pub(crate) struct Promises {
+    /// The last entry that it has applied.
+    pub(crate) applied: u64,
+    /// The last entry that it has acknowledged in its newest term, and that term.
+    pub(crate) acknowledged: (u64, u64),
+    /// The newest term in which it has told others of its vote, and for whom that was.
+    pub(crate) voted: (u64, u64),
+    /// Digests that this process has told others, by entry.
+    pub(crate) told_digests: BTreeMap<u64, u64>,
+    /// Up to here entries were applied by any member when it lost its data.
+    pub(crate) forgot: u64,
+}
+
+/// Excuses that a machine has for what its member does or shows.
+#[derive(Debug, Default)]
+pub(crate) struct Blame {
     /// The znode whose data is not what the log made it, while its state is wrong.
     pub(crate) wrong: Option<Rc<str>>,
     /// True if the state of this process is wrong or was: a digest of then may still be judged when the state is right again.
@@ -89,17 +111,14 @@ pub(crate) struct Machine {
     pub(crate) flipped: Option<Rc<str>>,
     /// Its state is wrong, or was once.
     pub(crate) has_been_wrong: bool,
-    /// Digests that this process has told others, by entry.
-    pub(crate) told_digests: BTreeMap<u64, u64>,
+    /// Bits have been flipped on its disk.
+    pub(crate) is_damaged: bool,
+    /// That, or its disk was replaced: what it had promised may be forgotten.
+    pub(crate) has_lost_data: bool,
     /// This process has been told that most members have another state, and has to stop.
     pub(crate) is_told_to_stop: bool,
-    /// Up to here entries were applied by any member when it lost its data.
-    pub(crate) forgot: u64,
-    /// Number of operations of its disk after which the power is cut, once it is started next.
-    pub(crate) power_cut_in_recovery: Option<u64>,
-    has_battery: bool,
-    starts: u64,
-    chance: Chance,
+    /// Its disk is that of a member of another ensemble.
+    pub(crate) is_foreign: bool,
 }
 
 impl Machine {
@@ -110,35 +129,26 @@ impl Machine {
         Machine {
             number,
             disk: SimDisk::new(chance.word()),
+            faults: MachineFaults {
+                slow: (SimDuration::ZERO, Time(0)),
+                full_until: Time(0),
+                is_disturbed: false,
+                copy: None,
+                ahead: None,
+                neighbours_disk: None,
+                power_cut_in_recovery: None,
+                death: End::Killed,
+                dies_within_entry: None,
+                is_out_of_service: false,
+            },
+            promises: Promises::default(),
+            blame: Blame::default(),
             clock: MachineClock::new(Time(0), monotonic, wall_ms, drift),
             process: None,
             life: 0,
             began: Time(0),
             paused_until: Time(0),
             deaf_until: Time(0),
-            slow_disk: (SimDuration::ZERO, Time(0)),
-            death: End::Killed,
-            dies_within_entry: None,
-            full_until: Time(0),
-            is_disk_disturbed: false,
-            is_damaged: false,
-            has_lost_data: false,
-            is_out_of_service: false,
-            applied: 0,
-            acknowledged: (0, 0),
-            voted: (0, 0),
-            is_foreign: false,
-            copy: None,
-            ahead: None,
-            neighbours_disk: None,
-            wrong: None,
-            was_wrong: false,
-            flipped: None,
-            has_been_wrong: false,
-            told_digests: BTreeMap::new(),
-            is_told_to_stop: false,
-            forgot: 0,
-            power_cut_in_recovery: None,
             has_battery,
             starts: 0,
             chance,
@@ -172,8 +182,8 @@ impl Machine {
 
     /// The member says that it has all entries up to this one.
     pub(crate) fn acknowledges(&mut self, (index, term): (u64, u64)) {
-        let (before, former) = self.acknowledged;
-        self.acknowledged = (if term == former { index.max(before) } else { index }, term);
+        let (before, former) = self.promises.acknowledged;
+        self.promises.acknowledged = (if term == former { index.max(before) } else { index }, term);
     }
 
     /// The last term in the log of a member that does not run, and its vote in that, as far as it can be read.
@@ -187,33 +197,33 @@ impl Machine {
     /// The znode whose data may be wrong in what its process sends. An answer that was read while the state was wrong may leave after
     /// the state has become right.
     pub(crate) fn may_show_wrong(&self) -> Option<Rc<str>> {
-        self.flipped.clone().filter(|_| self.was_wrong)
+        self.blame.flipped.clone().filter(|_| self.blame.was_wrong)
     }
 
     /// The member is told the digest that most voters had after an entry.
     pub(crate) fn is_told(&mut self, (index, right): (u64, u64)) {
-        self.is_told_to_stop |= self.told_digests.get(&index).is_some_and(|own| *own != right);
+        self.blame.is_told_to_stop |= self.promises.told_digests.get(&index).is_some_and(|own| *own != right);
     }
 
     pub(crate) fn votes(&mut self, term: u64, candidate: u64) {
-        self.voted = self.voted.max((term, candidate));
+        self.promises.voted = self.promises.voted.max((term, candidate));
     }
 
     /// True if it has promises to keep that it knows of.
     pub(crate) fn has_a_say(&self) -> bool {
-        !self.has_lost_data && self.disk.has_a_say(Path::new(LOG_DIR))
+        !self.blame.has_lost_data && self.disk.has_a_say(Path::new(LOG_DIR))
     }
 
     pub(crate) fn start(&mut self, now: Time, settings: &Settings) -> Result<(), MemberError> {
-        if let Some(operations) = self.power_cut_in_recovery.take() {
-            self.death = End::PowerCut;
+        if let Some(operations) = self.faults.power_cut_in_recovery.take() {
+            self.faults.death = End::PowerCut;
             self.disk.die_after(operations, Moment::After);
         }
         self.starts += 1;
         self.life += 1;
         self.began = now;
-        self.told_digests.clear();
-        self.is_told_to_stop = false;
+        self.promises.told_digests.clear();
+        self.blame.is_told_to_stop = false;
         let config = settings.config(self.number, self.chance.word());
         self.process = Some(SimProcess::start(
             &self.disk,
@@ -229,7 +239,7 @@ impl Machine {
         self.life += 1;
         self.process = None;
         self.disk.end_process(power_cut);
-        (self.is_disk_disturbed, self.dies_within_entry) = (false, None);
+        (self.faults.is_disturbed, self.faults.dies_within_entry) = (false, None);
         (self.paused_until, self.deaf_until) = (now, now);
         if power_cut {
             self.clock.boot(now, (!self.has_battery).then_some(WALL_MS));
@@ -238,12 +248,14 @@ impl Machine {
 
     /// The machine has an empty disk, and no process runs. By now some member has applied entries up to `forgets`.
     pub(crate) fn replace_disk(&mut self, forgets: u64) {
-        (self.forgot, self.voted, self.power_cut_in_recovery) = (forgets, (0, 0), None);
+        (self.promises.forgot, self.promises.voted, self.faults.power_cut_in_recovery) =
+            (forgets, (0, 0), None);
         self.disk = SimDisk::new(self.chance.word());
-        (self.is_foreign, self.wrong, self.flipped) = (false, None, None);
-        (self.applied, self.acknowledged, self.has_lost_data) = (0, (0, 0), true);
-        (self.is_damaged, self.is_out_of_service, self.is_disk_disturbed) = (false, false, false);
-        self.full_until = Time(0);
+        (self.blame.is_foreign, self.blame.wrong, self.blame.flipped) = (false, None, None);
+        (self.promises.applied, self.promises.acknowledged, self.blame.has_lost_data) = (0, (0, 0), true);
+        (self.blame.is_damaged, self.faults.is_out_of_service, self.faults.is_disturbed) =
+            (false, false, false);
+        self.faults.full_until = Time(0);
     }
 
     /// True if its disk says whose it is.
@@ -277,57 +289,58 @@ impl Machine {
         }
         let path = *dice.pick(&paths);
         process.state.write(|state| state.tree_mut().flip_bit(path));
-        (self.has_been_wrong, self.has_lost_data) = (true, true);
-        self.flipped = Some(path.into());
-        (self.wrong, self.was_wrong) = (self.flipped.clone(), true);
-        self.flipped.clone()
+        (self.blame.has_been_wrong, self.blame.has_lost_data) = (true, true);
+        self.blame.flipped = Some(path.into());
+        (self.blame.wrong, self.blame.was_wrong) = (self.blame.flipped.clone(), true);
+        self.blame.flipped.clone()
     }
 
     /// The process has ended because its state is wrong, and the next one begins with none. By now some member has applied
     /// entries up to `forgets`.
     pub(crate) fn puts_state_aside(&mut self, forgets: u64) {
-        (self.wrong, self.flipped, self.forgot, self.voted) = (None, None, forgets, (0, 0));
-        (self.applied, self.acknowledged) = (0, (0, 0));
+        (self.blame.wrong, self.blame.flipped, self.promises.forgot, self.promises.voted) =
+            (None, None, forgets, (0, 0));
+        (self.promises.applied, self.promises.acknowledged) = (0, (0, 0));
     }
 
     /// A copy of the disk is kept.
     pub(crate) fn copy_disk(&mut self) {
-        self.copy = Some(self.disk.copy(self.chance.word()));
+        self.faults.copy = Some(self.disk.copy(self.chance.word()));
     }
 
     /// Leaves so little room on the disk, until then.
     pub(crate) fn fill_disk(&mut self, room: u64, until: Time) {
         let memory = self.disk.memory();
         memory.set_capacity(Some(memory.used_bytes() + room));
-        self.full_until = self.full_until.max(until);
+        self.faults.full_until = self.faults.full_until.max(until);
     }
 
     /// There is room again, unless the disk is to be full for longer.
     pub(crate) fn make_room(&mut self, now: Time) {
-        if self.full_until <= now {
+        if self.faults.full_until <= now {
             self.disk.memory().set_capacity(None);
         }
     }
 
     pub(crate) fn is_full(&self, now: Time) -> bool {
-        self.full_until > now
+        self.faults.full_until > now
     }
 
     /// Takes back all that is to come, and what can be taken back of what has come.
     pub(crate) fn mend(&mut self, now: Time) {
         self.disk.live_on();
-        (self.power_cut_in_recovery, self.neighbours_disk) = (None, None);
-        self.dies_within_entry = None;
-        self.is_disk_disturbed = false;
-        self.full_until = now;
+        (self.faults.power_cut_in_recovery, self.faults.neighbours_disk) = (None, None);
+        self.faults.dies_within_entry = None;
+        self.faults.is_disturbed = false;
+        self.faults.full_until = now;
         self.make_room(now);
         (self.paused_until, self.deaf_until) = (now, now);
-        self.slow_disk = (SimDuration::ZERO, now);
+        self.faults.slow = (SimDuration::ZERO, now);
     }
 
     /// Time that the next sync takes, if it takes at most `sync` when all is well.
     pub(crate) fn sync_takes(&mut self, now: Time, sync: SimDuration) -> SimDuration {
-        let (by, until) = self.slow_disk;
+        let (by, until) = self.faults.slow;
         let slow = if until > now { by } else { SimDuration::ZERO };
         SimDuration(self.chance.mostly_low(30, sync.0)) + slow
     }
@@ -349,8 +362,8 @@ impl Machine {
         }
         let (bytes, path) = dice.pick(&files);
         let (offset, bit) = (dice.clone().below(bytes.len() as u64), dice.clone().below(8) as u8);
-        self.is_damaged |= memory.flip(path, offset, bit);
-        self.has_lost_data |= self.is_damaged;
+        self.blame.is_damaged |= memory.flip(path, offset, bit);
+        self.blame.has_lost_data |= self.blame.is_damaged;
         Some(format!("{} at {offset}, bit {bit}", path.display()))
     }
 }

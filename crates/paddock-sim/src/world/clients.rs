@@ -174,7 +174,7 @@ impl World {
         let machine = self.machine(member);
         let local = machine.now(now);
         // Clients of another ensemble are not simulated.
-        let is_another = life.is_some_and(|life| life != machine.life) || machine.is_foreign;
+        let is_another = life.is_some_and(|life| life != machine.life) || machine.blame.is_foreign;
         let process = machine.process.as_mut().filter(|_| !is_another);
         let Some(taken) = process.map(|process| frame.enter(&mut process.beside(local))) else {
             self.send_packets(vec![(conn, WirePacket::Closed)]);
@@ -190,7 +190,7 @@ impl World {
     /// Connections to a member on which a frame may come now.
     pub(super) fn conns_with_frames(&self, member: u8) -> Vec<ConnId> {
         let machine = &self.machines[usize::from(member) - 1];
-        if machine.is_foreign || self.network.clients_cut(self.now, member).is_some() {
+        if machine.blame.is_foreign || self.network.clients_cut(self.now, member).is_some() {
             return Vec::new();
         }
         let comes = |wire: &Wire| {

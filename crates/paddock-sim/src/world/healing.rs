@@ -51,7 +51,7 @@ impl World {
                 let wrong = self
                     .machines
                     .iter()
-                    .find(|machine| machine.wrong.is_some())
+                    .find(|machine| machine.blame.wrong.is_some())
                     .map(|machine| machine.number);
                 ensure!(
                     serves || self.now < until,
@@ -109,7 +109,7 @@ impl World {
             let belongs = members
                 .as_ref()
                 .is_none_or(|members| members.iter().any(|member| machine_of(*member) == machine.number));
-            belongs && !machine.is_out_of_service
+            belongs && !machine.faults.is_out_of_service
         })
     }
 

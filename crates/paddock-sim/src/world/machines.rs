@@ -34,13 +34,13 @@ impl World {
     pub(super) fn start(&mut self, member: u8) -> Checked {
         let (now, settings) = (self.now, self.plan.settings.clone());
         let machine = self.machine(member);
-        if machine.process.is_some() || machine.is_out_of_service {
+        if machine.process.is_some() || machine.faults.is_out_of_service {
             return Ok(());
         }
-        if let Some(disk) = machine.neighbours_disk.take() {
+        if let Some(disk) = machine.faults.neighbours_disk.take() {
             return self.start_with_disk_of_another(member, &disk);
         }
-        if machine.has_lost_data || machine.is_damaged {
+        if machine.blame.has_lost_data || machine.blame.is_damaged {
             self.checks.elections.forgets(member);
         }
         if settings.is_spare(member) && self.checks.truth.model().members().is_none() {
@@ -50,10 +50,10 @@ impl World {
         }
         let machine = self.machine(member);
         let (last, applied, acknowledged) =
-            (machine.last_logged_entry(), machine.applied, machine.acknowledged);
-        let (written, voted) = (machine.last_logged_vote(), machine.voted);
-        let is_disturbed = machine.is_disk_disturbed || machine.is_damaged || machine.is_full(now);
-        let has_own_disk = !machine.is_damaged && !machine.is_foreign;
+            (machine.last_logged_entry(), machine.promises.applied, machine.promises.acknowledged);
+        let (written, voted) = (machine.last_logged_vote(), machine.promises.voted);
+        let is_disturbed = machine.faults.is_disturbed || machine.blame.is_damaged || machine.is_full(now);
+        let has_own_disk = !machine.blame.is_damaged && !machine.blame.is_foreign;
         if has_own_disk {
             recovery::check_log(member, last.map(|(index, _)| index), applied)?;
             recovery::check_acknowledged(member, last.unwrap_or_default(), acknowledged)?;
@@ -65,8 +65,8 @@ impl World {
             self.trace.note(now, format_args!("{member} does not start: {error}"));
             recovery::check_start(member, is_disturbed, &error)?;
             let machine = self.machine(member);
-            machine.is_out_of_service = machine.is_damaged;
-            let end = if machine.disk.is_dead() { machine.death } else { End::Killed };
+            machine.faults.is_out_of_service = machine.blame.is_damaged;
+            let end = if machine.disk.is_dead() { machine.faults.death } else { End::Killed };
             self.end(member, end);
             self.plan_in(RESTART, WorldEvent::Start { member });
             return Ok(());
@@ -77,14 +77,14 @@ impl World {
             self.trace.note(now, format_args!("{member} starts, log to {last:?}, state of {applied:?}"));
             let machine = &self.machines[usize::from(member) - 1];
             let checked = recovery::check_state(member, &state, &self.checks.truth);
-            let wrong = machine.flipped.clone().filter(|_| checked.is_err());
-            if !machine.is_foreign && wrong.is_none() {
+            let wrong = machine.blame.flipped.clone().filter(|_| checked.is_err());
+            if !machine.blame.is_foreign && wrong.is_none() {
                 checked?;
             }
             self.checks.sessions.begins(member, last.unwrap_or_default().0);
             drop(state);
             let machine = self.machine(member);
-            (machine.was_wrong, machine.wrong) = (wrong.is_some(), wrong);
+            (machine.blame.was_wrong, machine.blame.wrong) = (wrong.is_some(), wrong);
         }
         self.begin_process(member)
     }
@@ -208,14 +208,14 @@ impl World {
         let Witnessed { heard, passed } = meanwhile.into_witnessed();
         let machine = self.machine(member);
         let process = machine.process.insert(process);
-        let goes_on = machine.is_told_to_stop && matches!(next, Ok(NextWork::Rest));
+        let goes_on = machine.blame.is_told_to_stop && matches!(next, Ok(NextWork::Rest));
         ensure!(
             !goes_on,
             AGREEMENT,
             "member {member} goes on with a state of which it was told that most have another"
         );
         let applied = process.state.read().applied().0;
-        machine.applied = machine.applied.max(applied);
+        machine.promises.applied = machine.promises.applied.max(applied);
         let pause = match next {
             Ok(NextWork::Synced) => Some(machine.sync_takes(now, sync)),
             _ => None,
@@ -233,7 +233,7 @@ impl World {
         self.plan_turns(member);
         self.look_at_role(member);
         // Memory that was damaged may be right again at the end of the entry, and was not within it.
-        let was_wrong = self.machine(member).wrong.is_some();
+        let was_wrong = self.machine(member).blame.wrong.is_some();
         self.note_output(member, round_output, local.monotonic_ms)?;
         // What the engine said in this turn it said without knowing of them.
         for session in heard {
@@ -248,7 +248,9 @@ impl World {
     /// A member that was removed, and knows, serves no client.
     fn look_if_removed(&mut self, member: u8) -> Checked {
         let machine = &self.machines[usize::from(member) - 1];
-        let Some(process) = machine.process.as_ref().filter(|_| !machine.is_foreign) else { return Ok(()) };
+        let Some(process) = machine.process.as_ref().filter(|_| !machine.blame.is_foreign) else {
+            return Ok(());
+        };
         let state = process.state.read();
         let ensemble = state.tree().ensemble();
         let is_removed = ensemble
@@ -259,14 +261,16 @@ impl World {
 
     fn look_at_contact(&mut self, member: u8, now_ms: u64) -> Checked {
         let machine = &self.machines[usize::from(member) - 1];
-        let Some(process) = machine.process.as_ref().filter(|_| !machine.is_foreign) else { return Ok(()) };
+        let Some(process) = machine.process.as_ref().filter(|_| !machine.blame.is_foreign) else {
+            return Ok(());
+        };
         let (confirmed_ms, applied) = (process.confirmed_ms(), process.state.read().applied().0);
         self.checks.contact.check(member, (now_ms, self.now), confirmed_ms, applied)
     }
 
     /// Hands on what a member had to say.
     fn note_output(&mut self, member: u8, round_output: RoundOutput, now_ms: u64) -> Checked {
-        if self.machine(member).is_foreign {
+        if self.machine(member).blame.is_foreign {
             return self.note_foreign_output(member, round_output);
         }
         let has_applied = !round_output.committed.is_empty();
@@ -284,7 +288,7 @@ impl World {
         for (to, bytes) in round_output.letters {
             let MessageFacts { entries, term, campaign, vote, acknowledges, hands_over, digest, .. } =
                 MessageFacts::of(&bytes);
-            self.machine(member).told_digests.extend(digest);
+            self.machine(member).promises.told_digests.extend(digest);
             if let Some(acknowledged) = acknowledges {
                 self.machine(member).acknowledges(acknowledged);
             }
@@ -315,7 +319,7 @@ impl World {
             self.plan_act(member, delay, Act::Walk);
         }
         let has_been_wrong =
-            |number: u8| self.machines.iter().any(|m| m.number == number && m.has_been_wrong);
+            |number: u8| self.machines.iter().any(|m| m.number == number && m.blame.has_been_wrong);
         ensure!(
             has_been_wrong(member) || round_output.differing.iter().all(|other| has_been_wrong(*other)),
             AGREEMENT,
@@ -327,7 +331,7 @@ impl World {
 
     /// Checks the state of a member, unless its memory was damaged.
     fn check_agreement(&mut self, member: u8, has_applied: bool) -> Checked {
-        if self.machine(member).wrong.is_some() {
+        if self.machine(member).blame.wrong.is_some() {
             return self.look_if_learned(member);
         }
         let looks = has_applied && self.chance.one_in(LOOK_ONE_IN);
@@ -346,7 +350,7 @@ impl World {
         let Some(process) = &self.machines[usize::from(member) - 1].process else { return Ok(()) };
         let is_right = agreement::check_state(member, &process.state.read(), &self.checks.truth).is_ok();
         if is_right {
-            self.machine(member).wrong = None;
+            self.machine(member).blame.wrong = None;
         }
         Ok(())
     }
@@ -370,10 +374,10 @@ impl World {
         let id = raft_id(self.plan.settings.numbering.number(candidate));
         let machine = self.machine(member);
         machine.votes(term, id);
-        if machine.is_damaged || machine.forgot == 0 {
+        if machine.blame.is_damaged || machine.promises.forgot == 0 {
             return Ok(());
         }
-        let (last, forgot) = (machine.last_logged_entry().map(|(index, _)| index), machine.forgot);
+        let (last, forgot) = (machine.last_logged_entry().map(|(index, _)| index), machine.promises.forgot);
         elections::Elections::check_has_learned(member, last, forgot)
     }
 
@@ -382,17 +386,18 @@ impl World {
         let now = self.now;
         let machine = self.machine(member);
         let is_dead = machine.disk.is_dead();
-        let is_diverged = machine.was_wrong && matches!(went, Err(MemberError::Diverged { .. }));
+        let is_diverged = machine.blame.was_wrong && matches!(went, Err(MemberError::Diverged { .. }));
         if let Err(error) = &went {
             // A snapshot that has come takes the place of the log, and there is no way back.
             let has_no_room = machine.is_full(now) && matches!(error, MemberError::Incoming(_));
-            let is_disturbed = machine.is_disk_disturbed || machine.is_damaged || is_dead || has_no_room;
+            let is_disturbed =
+                machine.faults.is_disturbed || machine.blame.is_damaged || is_dead || has_no_room;
             self.trace.note(now, format_args!("{member} stops: {error}"));
             let is_disturbed = is_disturbed || is_diverged;
             ensure!(is_disturbed, PROGRESS, "member {member} stops without need: {error}");
         }
         if went.is_err() || is_dead {
-            let end = self.machine(member).death;
+            let end = self.machine(member).faults.death;
             self.end(member, end);
             if is_diverged && !is_dead {
                 let forgets = self.checks.truth.last_index();
@@ -406,7 +411,7 @@ impl World {
     }
 
     fn look_at_role(&mut self, member: u8) {
-        if self.machine(member).is_foreign {
+        if self.machine(member).blame.is_foreign {
             return;
         }
         let now = self.now;

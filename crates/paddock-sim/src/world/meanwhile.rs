@@ -69,7 +69,7 @@ impl Others for Meanwhile<'_> {
         if self.world.dies_within_entry(self.member) {
             return;
         }
-        if !self.world.machine(self.member).is_foreign && self.world.chance.one_in(LOOK_ONE_IN) {
+        if !self.world.machine(self.member).blame.is_foreign && self.world.chance.one_in(LOOK_ONE_IN) {
             let state = beside.state.read();
             self.witnessed.passed.push((state.tree().zxid(), dump(state.tree())));
         }
@@ -84,12 +84,12 @@ impl World {
     fn dies_within_entry(&mut self, member: u8) -> bool {
         let now = self.now;
         let machine = self.machine(member);
-        let Some(moments) = &mut machine.dies_within_entry else { return false };
+        let Some(moments) = &mut machine.faults.dies_within_entry else { return false };
         *moments = moments.saturating_sub(1);
         if *moments > 0 {
             return false;
         }
-        machine.dies_within_entry = None;
+        machine.faults.dies_within_entry = None;
         machine.disk.die();
         self.trace.note(now, format_args!("{member} dies within an entry"));
         true

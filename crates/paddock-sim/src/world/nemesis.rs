@@ -35,25 +35,25 @@ impl World {
             Fault::EndAtDisk { whom, operations, moment, end } => {
                 let member = self.whom(whom);
                 let machine = self.machine(member);
-                machine.death = end;
+                machine.faults.death = end;
                 machine.disk.die_after(operations, moment);
             }
             Fault::EndWithinEntry { whom, moments, end } => {
                 let member = self.whom(whom);
                 let machine = self.machine(member);
-                (machine.death, machine.dies_within_entry) = (end, Some(moments));
+                (machine.faults.death, machine.faults.dies_within_entry) = (end, Some(moments));
             }
             Fault::EndTwice { whom, operations, again } => {
                 let member = self.whom(whom);
                 let machine = self.machine(member);
-                (machine.death, machine.power_cut_in_recovery) = (End::Killed, Some(again));
+                (machine.faults.death, machine.faults.power_cut_in_recovery) = (End::Killed, Some(again));
                 machine.disk.die_after(operations, Moment::After);
             }
             Fault::EndInElection { whom, down, operations } => {
                 let member = self.whom(whom);
                 self.take_down(member, End::Killed, down)?;
                 let machine = self.machine(member);
-                machine.death = End::Killed;
+                machine.faults.death = End::Killed;
                 machine.disk.die_after(operations, Moment::After);
             }
             Fault::PowerCutOfAll { down } => {
@@ -69,11 +69,11 @@ impl World {
             }
             Fault::ForeignDisk { whom, down, dice } => {
                 let member = self.whom(whom);
-                if self.may_lose_data(member) && !self.machine(member).is_foreign {
+                if self.may_lose_data(member) && !self.machine(member).blame.is_foreign {
                     self.replace_disk(member, down)?;
                     let disk = World::disk_of_another_ensemble(&self.plan, dice, member);
                     let machine = self.machine(member);
-                    (machine.disk, machine.is_foreign) = (disk, true);
+                    (machine.disk, machine.blame.is_foreign) = (disk, true);
                 }
             }
             Fault::NeighboursDisk { whom, down } => self.mix_up_disks(self.whom(whom), down)?,
@@ -88,7 +88,7 @@ impl World {
                 if self.may_lose_data(member) {
                     self.replace_disk(member, down)?;
                     let machine = self.machine(member);
-                    machine.death = End::PowerCut;
+                    machine.faults.death = End::PowerCut;
                     machine.disk.die_after(operations, Moment::After);
                 }
             }
@@ -164,12 +164,12 @@ impl World {
         match fault {
             Fault::SlowDisk { whom, by, span } => {
                 let member = self.whom(whom);
-                self.machine(member).slow_disk = (by, now + span);
+                self.machine(member).faults.slow = (by, now + span);
             }
             Fault::FailingDisk { whom, fault, after } => {
                 let member = self.whom(whom);
                 let machine = self.machine(member);
-                machine.is_disk_disturbed = true;
+                machine.faults.is_disturbed = true;
                 machine.disk.fail_after(fault, after);
             }
             Fault::FullDisk { whom, room, span } => {
@@ -231,17 +231,17 @@ impl World {
         let known_start = self.checks.truth.last_start(member);
         let (now, is_nobody_judged) = (self.now, self.now >= self.old_disks_judged_at);
         let machine = self.machine(member);
-        if machine.copy.is_none() {
+        if machine.faults.copy.is_none() {
             machine.copy_disk();
             if ahead_ms > 0 {
                 machine.clock.jump_wall(now, ahead_ms);
-                machine.ahead = Some((ahead_ms, known_start));
+                machine.faults.ahead = Some((ahead_ms, known_start));
                 self.take_down(member, End::Killed, down)?;
             }
             return Ok(());
         }
-        let (acknowledged, _) = machine.acknowledged;
-        let (ahead_ms, known_before) = machine.ahead.take().unwrap_or_default();
+        let (acknowledged, _) = machine.promises.acknowledged;
+        let (ahead_ms, known_before) = machine.faults.ahead.take().unwrap_or_default();
         machine.clock.jump_wall(now, -ahead_ms);
         // The leader has to stay while it judges another member's disk.
         let is_start_known = ahead_ms > 0 && known_start > known_before && is_nobody_judged;
@@ -251,8 +251,8 @@ impl World {
         }
         self.replace_disk(member, down)?;
         let machine = self.machine(member);
-        machine.disk = machine.copy.take().expect("that was just looked at");
-        machine.forgot = acknowledged;
+        machine.disk = machine.faults.copy.take().expect("that was just looked at");
+        machine.promises.forgot = acknowledged;
         self.old_disks_judged_at = self.now + down + LEADER_KNOWS;
         self.plan_in(down + LEADER_KNOWS, WorldEvent::EndLeader);
         Ok(())
@@ -262,12 +262,12 @@ impl World {
     fn mix_up_disks(&mut self, member: u8, down: SimDuration) -> Checked {
         let (before, after) = self.machines.split_at(usize::from(member));
         let has_identity =
-            |other: &&Machine| other.number != member && !other.is_damaged && other.has_identity();
+            |other: &&Machine| other.number != member && !other.blame.is_damaged && other.has_identity();
         let Some(neighbour) = after.iter().chain(before).find(has_identity) else { return Ok(()) };
         let (number, disk) = (neighbour.number, neighbour.disk.copy(self.plan.seed));
         self.trace.note(self.now, format_args!("{member} is to start with the disk of {number}"));
         self.take_down(member, End::Killed, down)?;
-        self.machine(member).neighbours_disk = Some(disk);
+        self.machine(member).faults.neighbours_disk = Some(disk);
         Ok(())
     }
 
@@ -277,8 +277,10 @@ impl World {
         let leaders: Vec<u8> = self.leaders().collect();
         let do_all_run = self.machines.iter().all(|machine| machine.process.is_some());
         let is_led = leaders.len() == 1 && !leaders.contains(&member);
-        let is_only_one = self.machines.iter().all(|other| other.number == member || !other.has_been_wrong);
-        let is_right = self.machine(member).applied > 0 && self.machine(member).wrong.is_none();
+        let is_only_one =
+            self.machines.iter().all(|other| other.number == member || !other.blame.has_been_wrong);
+        let is_right =
+            self.machine(member).promises.applied > 0 && self.machine(member).blame.wrong.is_none();
         if do_all_run && is_led && is_only_one && is_right && self.may_lose_data(member) {
             let flipped = self.machine(member).flip_in_memory(Chance::new(dice));
             self.trace.note(self.now, format_args!("{member} has a bit flipped in memory, in {flipped:?}"));
@@ -389,13 +391,14 @@ impl World {
         self.end_twin();
         self.network.heal();
         let (now, last) = (self.now, self.checks.truth.last_index());
-        let foreign = self.machines.iter().filter(|machine| machine.is_foreign).map(|machine| machine.number);
+        let foreign =
+            self.machines.iter().filter(|machine| machine.blame.is_foreign).map(|machine| machine.number);
         for member in foreign.collect::<Vec<u8>>() {
             self.end(member, End::Killed);
         }
         for machine in &mut self.machines {
             machine.mend(now);
-            if machine.is_out_of_service || machine.is_foreign {
+            if machine.faults.is_out_of_service || machine.blame.is_foreign {
                 machine.replace_disk(last);
             }
         }
