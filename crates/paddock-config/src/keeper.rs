@@ -27,6 +27,7 @@ use super::known_keys;
 use super::origins::OF_KEEPER;
 use super::overrides::Overrides;
 use super::remark::{ConfigError, Location, Remarks};
+use super::rows;
 use super::source::Line;
 use super::value::{self, Text};
 use super::zoo_admin;
@@ -205,9 +206,6 @@ impl Keeper {
             LISTEN_HOST => {
                 self.listen_hosts.push((line.clone(), value::host_address(value.0, &mut config.late_names)?))
             }
-            "max_connections" => {
-                config.connections_max = value::amount(value, 0..=i32::MAX.into(), "connections")?;
-            }
             "tcp_port" => self.tcp_port = Some(value::number(value, value::PORT, value::A_PORT)?),
             "tcp_port_secure" => {
                 self.tcp_port_secure = Some(value::number(value, value::PORT, value::A_PORT)?);
@@ -253,11 +251,19 @@ impl Keeper {
                 return Err("it is not offered: clients without the password would not be turned away".into());
             }
             key => match key.strip_prefix("coordination_settings.") {
-                Some(key) => return self.set_coordination(key, value),
-                None => return Ok(false),
+                Some(key) if self.set_coordination(key, value)? => {}
+                _ => return self.set_named(&line.key, value),
             },
         }
         Ok(true)
+    }
+
+    /// Takes a setting of which the name is all that differs. `max_connections` may also stand in `keeper_server`.
+    fn set_named(&mut self, key: &str, value: &Text<'_>) -> Result<bool, String> {
+        let names = [key, key.strip_prefix("keeper_server.").unwrap_or(key)];
+        let name = names.into_iter().find(|name| OF_KEEPER.iter().any(|(known, _)| known == name));
+        let config = &mut self.draft.config;
+        name.map_or(Ok(false), |name| rows::set_named(config, OF_KEEPER, name, value, values::boolean))
     }
 
     fn set_coordination(&mut self, key: &str, value: &Text<'_>) -> Result<bool, String> {
@@ -266,19 +272,10 @@ impl Keeper {
         match key {
             "min_session_timeout_ms" => draft.session_timeout_ms_min = Some(value::milliseconds(value)?),
             "session_timeout_ms" => draft.session_timeout_ms_max = Some(value::milliseconds(value)?),
-            "dead_session_check_period_ms" => config.tick_ms = value::milliseconds(value)?,
-            "container_gc_period_ms" => config.garbage_interval_ms = value::milliseconds(value)?,
-            "container_gc_batch_size" => {
-                config.garbage_max = value::amount(value, 1..=i32::MAX.into(), "znodes")?;
-            }
-            "snapshot_distance" => config.snapshot_writes = value::amount(value, 1..=i64::MAX, "writes")?,
-            "snapshots_to_keep" => {
-                config.snapshots_kept = value::amount(value, 1..=i32::MAX.into(), "snapshots")?;
-            }
             "max_log_file_size" => {
-                config.segment_bytes = values::segment_bytes(value)?.unwrap_or(config.segment_bytes);
+                let settings = &mut config.member_settings;
+                settings.segment_bytes = values::segment_bytes(value)?.unwrap_or(settings.segment_bytes);
             }
-            "compress_logs" => config.log_compression = values::boolean(value)?,
             "max_request_size" => config.frame_bytes_max = values::request_bytes(value)?,
             "quorum_reads" => self.settings.linearizable_reads = values::boolean(value)?,
             _ => return Ok(false),

@@ -24,8 +24,11 @@ mod overrides;
 mod paddock_toml;
 mod properties;
 mod remark;
+mod rows;
 mod sasl;
 mod secret_files;
+#[cfg(test)]
+mod settings_page;
 mod shown;
 mod source;
 mod text_file;

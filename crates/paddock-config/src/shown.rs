@@ -1,103 +1,32 @@
 //! A configuration as Paddock's own file says it, for `paddock server --check`. Passwords are not shown.
 
 use std::fmt::Write;
-use std::net::SocketAddr;
 use std::path::Path;
 
 use paddock_server::{
-    AdminSettings, AuditTarget, CipherSuite, ClientAuth, ClientLimits, ClientTls, Config, ConnectRate,
-    Dialect, DigestAlgorithm, Ensemble, EnsembleMember, EtcdSettings, EtcdTls, KerberosSettings, LateNames,
-    MemoryMax, OneSidedStores, Password, PeerTls, PortProtocol, Role, SaslUsers, Store, TlsMode, TlsVersions,
-    Tracing, WordList,
+    AdminSettings, CipherSuite, ClientAuth, ClientTls, Config, Ensemble, EnsembleMember, EtcdSettings,
+    EtcdTls, KerberosSettings, LateNames, OneSidedStores, Password, PeerTls, PortProtocol, Role, SaslUsers,
+    Store, TlsMode, TlsVersions, Tracing,
 };
+use paddock_settings::{PlainValue, SettingRows};
 use toml::Value;
 
 use super::origins::Origins;
+use super::paddock_toml::own_forms::{self, ShownValue};
+use super::rows;
 
 /// The settings as a TOML file. A line that would show a password is a comment.
-fn shown(config: &Config) -> String {
-    let Config {
-        listen,
-        data_dir,
-        log_dir,
-        member,
-        ensemble,
-        etcd,
-        cross_check,
-        tls,
-        // That is said on the command line, and not in a file.
-        recover: _,
-        found_by_majority: _,
-        tick_ms,
-        session_timeout_ms_min,
-        session_timeout_ms_max,
-        bind_tries,
-        late_names,
-        connections_per_address_max,
-        connections_max,
-        frame_bytes_max,
-        client_buffers_max,
-        client_limits,
-        memory_max,
-        dialect,
-        availability_zone,
-        metrics_listen,
-        admin_listen,
-        admin,
-        tracing,
-        words,
-        digest_algorithm,
-        super_digest,
-        sasl,
-        kerberos,
-        enforce_quota,
-        audit_log,
-        required_schemes,
-        garbage_interval_ms,
-        garbage_max,
-        snapshot_writes,
-        snapshot_log_bytes,
-        snapshots_kept,
-        segment_bytes,
-        log_compression,
-        workers,
-    } = config;
+pub(super) fn shown(config: &Config) -> String {
+    let Config { admin, tls, etcd, sasl, kerberos, tracing, ensemble, late_names, .. } = config;
     let mut page = Page::default();
-    page.set("engine", if etcd.is_some() { "etcd" } else { "log" });
-    let at = |address: SocketAddr| late_names.shown(address);
-    page.set("listen", at(*listen));
-    page.set("data_dir", path(data_dir));
-    page.set_some("log_dir", log_dir.as_deref().map(path));
-    page.set("member", i64::from(*member));
-    page.set("tick_ms", i64::from(*tick_ms));
-    page.set("session_timeout_ms_min", i64::from(*session_timeout_ms_min));
-    page.set("session_timeout_ms_max", i64::from(*session_timeout_ms_max));
-    page.set("bind_tries", i64::from(*bind_tries));
-    page.set("connections_per_address_max", i64::from(*connections_per_address_max));
-    page.set("connections_max", i64::from(*connections_max));
-    page.set("frame_bytes_max", i64::from(*frame_bytes_max));
-    page.set("client_buffers_max", number(*client_buffers_max));
-    add_limits(&mut page, client_limits);
-    page.set("memory_max", memory(*memory_max));
-    page.set("dialect", dialect_name(*dialect));
-    page.set_some("availability_zone", availability_zone.clone());
-    page.set_some("metrics_listen", metrics_listen.map(at));
-    page.set_some("admin_listen", admin_listen.map(at));
-    page.set("words", word_list(words));
-    page.set("digest_algorithm", digest_algorithm_name(*digest_algorithm));
-    page.hide("super_digest", super_digest.is_some());
-    page.set("required_schemes", required_schemes.clone());
-    page.set("enforce_quota", *enforce_quota);
-    page.set_some("cross_check", cross_check.clone());
-    page.set_some("audit_log", audit_log.as_ref().map(audit_target));
-    page.set("garbage_interval_ms", number(*garbage_interval_ms));
-    page.set("garbage_max", number(*garbage_max));
-    page.set("snapshot_writes", number(*snapshot_writes));
-    page.set("snapshot_log_bytes", number(*snapshot_log_bytes));
-    page.set("snapshots_kept", number(*snapshots_kept));
-    page.set("segment_bytes", number(*segment_bytes));
-    page.set("log_compression", *log_compression);
-    page.set("workers", number(*workers));
+    for key in rows::all().iter().map(|row| row.key) {
+        match (config.plain(key), own_forms::find(key)) {
+            (Some(PlainValue::Number(number)), _) => page.set(key, number),
+            (Some(PlainValue::Flag(flag)), _) => page.set(key, flag),
+            (None, Some(form)) => page.set_shown(key, (form.show)(config)),
+            (None, None) => unreachable!("{key} is neither number nor flag and has no form of its own"),
+        }
+    }
     page.add((*admin != AdminSettings::default()).then_some(admin), add_admin);
     page.add(tls.as_ref(), |page, tls| add_client_tls(page, tls, late_names));
     page.add(etcd.as_ref(), add_etcd);
@@ -141,43 +70,6 @@ fn add_admin(page: &mut Page, admin: &AdminSettings) {
     };
     page.set("tls", protocol);
     page.set("needs_certificate", tls.needs_certificate);
-}
-
-fn add_limits(page: &mut Page, limits: &ClientLimits) {
-    let ClientLimits {
-        accepts_per_second_max,
-        handshakes_max,
-        connect_rate,
-        sessions_max,
-        watches_per_session_max,
-        watches_max,
-        outstanding_max,
-    } = limits;
-    let ConnectRate { tokens_max, fill_interval_ms, fill_tokens, new_session_tokens, resumed_session_tokens } =
-        connect_rate;
-    for (key, value) in [
-        ("accepts_per_second_max", accepts_per_second_max),
-        ("handshakes_max", handshakes_max),
-        ("connect_tokens_max", tokens_max),
-        ("connect_token_fill_ms", fill_interval_ms),
-        ("connect_token_fill_count", fill_tokens),
-        ("connect_tokens_of_new_session", new_session_tokens),
-        ("connect_tokens_of_resumed_session", resumed_session_tokens),
-        ("sessions_max", sessions_max),
-        ("watches_per_session_max", watches_per_session_max),
-        ("watches_max", watches_max),
-        ("outstanding_max", outstanding_max),
-    ] {
-        page.set(key, i64::from(*value));
-    }
-}
-
-fn memory(max: MemoryMax) -> Value {
-    match max {
-        MemoryMax::Percent(percent) => format!("{percent}%").into(),
-        MemoryMax::Bytes(bytes) => number(bytes).into(),
-        MemoryMax::None => "unlimited".into(),
-    }
 }
 
 fn add_etcd(page: &mut Page, etcd: &EtcdSettings) {
@@ -353,36 +245,6 @@ fn suite_names(suites: &[CipherSuite]) -> Vec<&'static str> {
     suites.iter().map(|suite| suite.name()).collect()
 }
 
-fn audit_target(target: &AuditTarget) -> String {
-    match target {
-        AuditTarget::Log => "log".to_owned(),
-        AuditTarget::File(file) => path(file),
-    }
-}
-
-fn digest_algorithm_name(algorithm: DigestAlgorithm) -> &'static str {
-    match algorithm {
-        DigestAlgorithm::Sha1 => "SHA1",
-        DigestAlgorithm::Sha256 => "SHA-256",
-        DigestAlgorithm::Sha512 => "SHA-512",
-    }
-}
-
-fn dialect_name(dialect: Option<Dialect>) -> &'static str {
-    match dialect {
-        None => "each",
-        Some(Dialect::ZooKeeper) => "zookeeper",
-        Some(Dialect::ClickHouse) => "clickhouse",
-    }
-}
-
-fn word_list(words: &WordList) -> Vec<String> {
-    match words {
-        WordList::All => vec!["*".to_owned()],
-        WordList::Only(words) => words.clone(),
-    }
-}
-
 fn path(path: &Path) -> String {
     path.to_string_lossy().into_owned()
 }
@@ -413,6 +275,14 @@ impl Page {
     fn set_some<T: Into<Value>>(&mut self, key: &str, value: Option<T>) {
         if let Some(value) = value {
             self.set(key, value);
+        }
+    }
+
+    fn set_shown(&mut self, key: &str, value: ShownValue) {
+        match value {
+            ShownValue::Value(value) => self.set(key, value),
+            ShownValue::Hidden => self.hide(key, true),
+            ShownValue::Unset => {}
         }
     }
 

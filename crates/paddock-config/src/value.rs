@@ -6,15 +6,12 @@ use std::path::PathBuf;
 
 use paddock_proto::MEMBER_NUMBER_MAX;
 use paddock_server::{AuditTarget, Dialect, DigestAlgorithm, LateNames, MemoryMax};
+use paddock_settings::MILLISECONDS_MAX;
 
 use super::log_filter::parse_log_filter;
 use super::zoo_values;
 
-/// The sizes that a segment of the log can have.
-pub(super) const SEGMENT_BYTES: RangeInclusive<i64> = 64 << 10..=1 << 30;
-
-/// A session timeout, and so every time that one is made of, is told to clients as 32 bits with a sign.
-pub(super) const MILLISECONDS: RangeInclusive<i64> = 1..=i32::MAX as i64;
+const MILLISECONDS: RangeInclusive<i64> = 1..=MILLISECONDS_MAX;
 
 /// With less than 64 MiB a member would begin with nothing left.
 const MEMORY_LEAST: i64 = 64 << 20;
@@ -79,10 +76,14 @@ pub(super) fn amount<T: TryFrom<i64>>(
     range: RangeInclusive<i64>,
     unit: &str,
 ) -> Result<T, String> {
-    let kind = if *range.start() > 0 { "a positive number" } else { "a number" };
-    let end = *range.end();
+    let (start, end) = (*range.start(), *range.end());
+    let kind = if start == 1 { "a positive number" } else { "a number" };
     let too_large = value.integer().is_some_and(|number| number > end);
-    let bound = if too_large { format!(" up to {end}") } else { String::new() };
+    let bound = match start {
+        _ if too_large => format!(" up to {end}"),
+        2.. => format!(", at least {start}"),
+        _ => String::new(),
+    };
     number(value, range, &format!("{kind} of {unit}{bound}"))
 }
 

@@ -18,6 +18,7 @@ use super::origins::OF_ZOO_CFG;
 use super::overrides::Overrides;
 use super::properties;
 use super::remark::{ConfigError, Location, Remarks, cannot_read};
+use super::rows;
 use super::source::{Line, Source};
 use super::value::{self, Text};
 use super::zoo_admin::ZooAdmin;
@@ -163,10 +164,11 @@ impl ZooCfg {
             }
             "4lw.commands.whitelist" => config.words = zoo_values::words(value.0),
             "jute.maxbuffer" => config.frame_bytes_max = zoo_values::frame_bytes(value)?,
-            "snapCount" => config.snapshot_writes = value::amount(value, 1..=i64::MAX, "writes")?,
-            "snapSizeLimitInKb" => config.snapshot_log_bytes = zoo_values::snapshot_log_bytes(value)?,
+            "snapSizeLimitInKb" => {
+                config.member_settings.snapshot_log_bytes = zoo_values::snapshot_log_bytes(value)?
+            }
             "autopurge.snapRetainCount" => return self.set_snapshots_kept(value),
-            "preAllocSize" => config.segment_bytes = zoo_values::segment_bytes(value)?,
+            "preAllocSize" => config.member_settings.segment_bytes = zoo_values::segment_bytes(value)?,
             "DigestAuthenticationProvider.superDigest" => {
                 config.super_digest = Some(value::super_digest(value)?);
             }
@@ -196,7 +198,6 @@ impl ZooCfg {
             // As ZooKeeper says it in a configuration of its logs.
             "log.level" => draft.log = Some(value::log_filter(value)?),
             "audit.file" => self.audit_file = Some(value::path(value)?),
-            "enforceQuota" => config.enforce_quota = zoo_values::boolean(value)?,
             _ if key.starts_with("authProvider.") => {
                 let class = value.0.rsplit('.').next().unwrap_or_default();
                 if !AUTH_PROVIDERS.contains(&class) {
@@ -205,10 +206,11 @@ impl ZooCfg {
                 }
             }
             _ if is_super_user(key) => draft.sasl.super_users.push(value.0.to_owned()),
-            "znode.container.checkIntervalMs" => config.garbage_interval_ms = value::milliseconds(value)?,
             "znode.container.maxPerMinute" => {
                 self.garbage_per_minute = Some(value::amount(value, 1..=i32::MAX.into(), "znodes")?);
             }
+            // The name is all that differs.
+            _ if rows::set_named(config, OF_ZOO_CFG, key, value, zoo_values::boolean)? => {}
             _ => return Ok(Known::No),
         }
         Ok(Known::Yes)
@@ -217,7 +219,7 @@ impl ZooCfg {
     fn set_snapshots_kept(&mut self, value: &Text<'_>) -> Result<Known, String> {
         let asked: i32 = value::number(value, i32::MIN.into()..=i32::MAX.into(), "a number of snapshots")?;
         let asked = usize::try_from(asked).unwrap_or(0);
-        self.draft.config.snapshots_kept = asked.max(SNAPSHOTS_KEPT_MIN);
+        self.draft.config.member_settings.snapshots_kept = asked.max(SNAPSHOTS_KEPT_MIN);
         if asked < SNAPSHOTS_KEPT_MIN {
             return Ok(Known::Adjusted(format!("{SNAPSHOTS_KEPT_MIN} snapshots are kept, as in ZooKeeper")));
         }
@@ -273,8 +275,8 @@ impl ZooCfg {
         let config = &mut self.draft.config;
         config.tick_ms = self.tick_ms.unwrap_or(TICK_MS);
         if let Some(per_minute) = self.garbage_per_minute {
-            let each_time = per_minute.saturating_mul(config.garbage_interval_ms) / 60_000;
-            config.garbage_max = usize::try_from(each_time).unwrap_or(usize::MAX).max(1);
+            let each_time = per_minute.saturating_mul(config.member_settings.garbage_interval_ms) / 60_000;
+            config.member_settings.garbage_max = usize::try_from(each_time).unwrap_or(usize::MAX).max(1);
         }
     }
 

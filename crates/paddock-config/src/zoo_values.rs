@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, UdpSocket};
 
-use paddock_server::WordList;
+use paddock_server::{MemberSettings, WordList};
 
 use super::value::{self, Text};
 
@@ -88,6 +88,6 @@ pub(super) fn snapshot_log_bytes(value: &Text<'_>) -> Result<u64, String> {
 /// In ZooKeeper any number goes, and one below 1 turns preallocation off.
 pub(super) fn segment_bytes(value: &Text<'_>) -> Result<u64, String> {
     let kib: i64 = value::number(value, i64::MIN..=i64::MAX, "a number of KiB")?;
-    let (min, max) = value::SEGMENT_BYTES.into_inner();
+    let (min, max) = MemberSettings::SEGMENT_BYTES.into_inner();
     Ok(kib.saturating_mul(1024).clamp(min, max).unsigned_abs())
 }

@@ -4,30 +4,24 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Settings of the bucket.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ConnectRate {
-    /// Tokens that the bucket holds; 0 is no limit.
-    pub tokens_max: u32,
-    /// Interval in milliseconds at which tokens are added,
-    pub fill_interval_ms: u32,
-    /// and how many are added each time.
-    pub fill_tokens: u32,
-    /// Tokens that a client takes which wants a new session.
-    pub new_session_tokens: u32,
-    /// Tokens that a client takes which comes back to its session.
-    pub resumed_session_tokens: u32,
-}
+use paddock_settings::{COUNT_MAX, MILLISECONDS_MAX, settings};
 
-impl Default for ConnectRate {
-    fn default() -> ConnectRate {
-        ConnectRate {
-            tokens_max: 0,
-            fill_interval_ms: 1,
-            fill_tokens: 1,
-            new_session_tokens: 1,
-            resumed_session_tokens: 1,
-        }
+settings! {
+    /// Settings of the bucket.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub struct ConnectRate {
+        /// Tokens that the bucket holds of which each client that connects takes some; a client that finds too few is closed. 0 is no
+        /// limit.
+        tokens_max ["connect_tokens_max"]: u32 = 0, number("tokens", 0..=COUNT_MAX), while_running;
+        /// Interval at which tokens are added.
+        fill_interval_ms ["connect_token_fill_ms"]: u32 = 1, number("milliseconds", 1..=MILLISECONDS_MAX), while_running;
+        /// Tokens that are added each time.
+        fill_tokens ["connect_token_fill_count"]: u32 = 1, number("tokens", 0..=COUNT_MAX), while_running;
+        /// Tokens that a client takes which wants a new session; the weights of a `zoo.cfg` count with
+        /// `connection_throttle_weight_enabled` only.
+        new_session_tokens ["connect_tokens_of_new_session"]: u32 = 1, number("tokens", 0..=COUNT_MAX), while_running;
+        /// Tokens that a client takes which comes back to its session.
+        resumed_session_tokens ["connect_tokens_of_resumed_session"]: u32 = 1, number("tokens", 0..=COUNT_MAX), while_running;
     }
 }
 

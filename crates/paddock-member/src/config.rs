@@ -8,6 +8,8 @@ use paddock_replica::Founding;
 use paddock_replica::Membership;
 use paddock_storage::GroupNumber;
 
+use crate::MemberSettings;
+
 /// The group that every ensemble has: sessions are its own, and with one group everything else.
 pub(crate) const HOME: GroupNumber = GroupNumber(0);
 
@@ -29,32 +31,20 @@ pub struct Config {
     /// Lines of `/zookeeper/config` for a new ensemble of this member alone, with the data that is there: for a quorum that is lost
     /// for good.
     pub refounding: Option<String>,
+    /// Settings that its operator gives, as they are.
+    pub settings: MemberSettings,
     /// The unit of session expiry, in milliseconds.
     pub tick_ms: u64,
-    /// Time between two searches for empty containers and expired TTL znodes, in milliseconds.
-    pub garbage_interval_ms: u64,
-    /// Number of such znodes that one search removes at most.
-    pub garbage_max: usize,
     /// Znodes that a transaction removes at most where a command removes more: the same on every member, always.
     pub removed_at_once: usize,
     /// Commands and changes of znodes that are applied before others may have the state.
     pub work_at_once: usize,
     /// Children of a znode above which its list can be copied in portions.
     pub long_list: u32,
-    /// Number of writes after which a snapshot is taken.
-    pub snapshot_writes: u64,
-    /// Bytes of transaction log after which a snapshot is taken, if that comes before the number of writes.
-    pub snapshot_log_bytes: u64,
-    /// Number of snapshots that are kept, at least 1.
-    pub snapshots_kept: usize,
     /// Number of znodes of a snapshot that are copied before the writers get their turn.
     pub znodes_per_slice: usize,
     /// Bytes of a piece in which a snapshot travels to another member.
     pub piece_bytes: u64,
-    /// The size of a file of the transaction log.
-    pub segment_bytes: u64,
-    /// True if records written to the transaction log from now on are compressed.
-    pub log_compression: bool,
     /// Bytes of applied entries that stay in memory for followers that lag a little.
     pub entry_bytes_kept: usize,
     /// True if every read sees all that was written anywhere before it was asked.
@@ -87,6 +77,14 @@ impl Config {
         if group == HOME { dir } else { dir.join(format!("group-{}", group.0)) }
     }
 
+    /// As [`Config::small`], with other settings.
+    #[cfg(test)]
+    pub(crate) fn small_with(change: impl FnOnce(&mut MemberSettings)) -> Config {
+        let mut config = Config::small();
+        change(&mut config.settings);
+        config
+    }
+
     /// A member alone with a data directory of its own, and small files.
     #[cfg(test)]
     pub(crate) fn small() -> Config {
@@ -101,19 +99,20 @@ impl Config {
                 files_change_members: false,
             },
             refounding: None,
+            settings: MemberSettings {
+                garbage_max: 100,
+                snapshot_writes: 10,
+                snapshot_log_bytes: 1 << 20,
+                snapshots_kept: 2,
+                segment_bytes: 4096,
+                ..MemberSettings::default()
+            },
             tick_ms: 2000,
-            garbage_interval_ms: 60_000,
-            garbage_max: 100,
             removed_at_once: paddock_tree::REMOVED_AT_ONCE,
             work_at_once: paddock_replica::WORK_AT_ONCE,
             long_list: paddock_tree::Tree::LONG_LIST,
-            snapshot_writes: 10,
-            snapshot_log_bytes: 1 << 20,
-            snapshots_kept: 2,
             znodes_per_slice: 3,
             piece_bytes: 100,
-            segment_bytes: 4096,
-            log_compression: false,
             entry_bytes_kept: 1000,
             linearizable_reads: false,
             stamps: false,

@@ -16,6 +16,7 @@ mod offline;
 mod pieces;
 mod progress;
 mod recovery;
+mod settings;
 mod shell;
 mod snapshots;
 
@@ -28,5 +29,6 @@ pub use offline::{
     DirectoryInMaking, OfflineError, check_free, is_data_dir, make_directory, read_directory, read_snapshot,
 };
 pub use recovery::RecoveryError;
+pub use settings::MemberSettings;
 pub use shell::Shell;
 pub use snapshots::{SnapshotOrder, SnapshotWalk, Taken};

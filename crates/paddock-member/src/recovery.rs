@@ -13,7 +13,6 @@ use paddock_storage::{
 };
 use paddock_tree::{LoadError, Tree, TreeLoader};
 
-use crate::Config;
 use crate::clock::Clock;
 use crate::config::HOME;
 use crate::diverged;
@@ -21,6 +20,7 @@ use crate::identity::{self, IdentityError};
 use crate::incoming::{self, IncomingError};
 use crate::pieces::PieceReader;
 use crate::progress::Report;
+use crate::{Config, MemberSettings};
 
 /// Reason for which a data directory cannot be served.
 #[derive(Debug, thiserror::Error)]
@@ -280,7 +280,7 @@ fn read_log(
         report: Report::start("reading log", "entries", clock),
         clock,
     };
-    let Config { segment_bytes, log_compression: compresses, .. } = *config;
+    let MemberSettings { segment_bytes, log_compression: compresses, .. } = config.settings;
     let options = LogOptions { segment_bytes, compresses, ..LogOptions::default() };
     let log = Log::read(disk, &config.log_dir(), options, &mut tails)?;
     if let Some(group) = tails.by_group.keys().find(|group| **group != HOME) {

@@ -85,8 +85,8 @@ impl Snapshots {
         let writes = now.writes - self.last.writes;
         let log_bytes = now.log_bytes.saturating_sub(self.last.log_bytes);
         self.is_wanted
-            || writes >= config.snapshot_writes
-            || (log_bytes >= config.snapshot_log_bytes && writes > 0)
+            || writes >= config.settings.snapshot_writes
+            || (log_bytes >= config.settings.snapshot_log_bytes && writes > 0)
     }
 
     fn completed(&mut self, result: Result<Taken, SnapshotError>, now: Mark) -> Option<Taken> {
@@ -126,7 +126,7 @@ pub struct SnapshotOrder {
 
 impl SnapshotOrder {
     fn new(group: GroupNumber, disk: Arc<dyn Disk>, config: &Config) -> SnapshotOrder {
-        let (dir, kept) = (config.snapshot_dir(group), config.snapshots_kept);
+        let (dir, kept) = (config.snapshot_dir(group), config.settings.snapshots_kept);
         SnapshotOrder { group, disk, dir, kept, znodes_per_slice: config.znodes_per_slice }
     }
 

@@ -14,7 +14,6 @@ use std::sync::Arc;
 
 pub use admin::{AdminSettings, AdminTls};
 pub use audit::AuditTarget;
-pub use changes::ConfigChanges;
 pub use client_limits::{ClientLimits, MemoryMax};
 pub use etcd::{EtcdEndpoint, EtcdSettings, EtcdTls, EtcdUser};
 pub use kerberos::KerberosSettings;
@@ -23,10 +22,13 @@ use paddock_front::{
     Settings,
 };
 pub use paddock_front::{ConnectRate, DigestAlgorithm, PrincipalNames, SaslUsers};
+pub use paddock_member::MemberSettings;
 pub use paddock_os::LateNames;
 pub use paddock_proto::{ClientAddress, Dialect, EnsembleMember, MemberRole as Role};
 use paddock_proto::{MemberNumber, SessionSecret};
 use paddock_replica::{Founding, Membership, WORK_AT_ONCE, raft_id};
+pub use paddock_settings::ConfigChanges;
+use paddock_settings::{COUNT_MAX, MILLISECONDS_MAX, settings};
 pub use paddock_spans::{EndpointError, TracesEndpoint, Tracing};
 use paddock_state::{MemberFacts, WatchLimits};
 pub use paddock_tls::{
@@ -37,6 +39,8 @@ use paddock_tree::{REMOVED_AT_ONCE, Tree, member_lines};
 
 use paddock_tls::random_bytes;
 
+/// The unit of session expiry by default, in milliseconds.
+const TICK_MS: u32 = 2000;
 /// Bytes of applied entries that are kept in memory.
 const ENTRY_BYTES_KEPT: usize = 8 << 20;
 /// A slice of a snapshot takes some 100 microseconds.
@@ -44,148 +48,104 @@ const ZNODES_PER_SLICE: usize = 1024;
 /// Bytes of a snapshot in one message.
 const PIECE_BYTES: u64 = 1 << 20;
 
-/// The settings of one member. `Config::new` has sensible ones; change what you need.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Config {
-    /// Address where clients connect. Port 0 takes any free port.
-    pub listen: SocketAddr,
-    /// TLS for clients. `None` is plaintext only.
-    pub tls: Option<ClientTls>,
-    /// Snapshots, and the transaction log unless `log_dir` says otherwise.
-    pub data_dir: PathBuf,
-    /// The transaction log, if it has a disk of its own.
-    pub log_dir: Option<PathBuf>,
-    /// This member's number in the ensemble.
-    pub member: MemberNumber,
-    /// Members of the ensemble. `None` is a member alone: it has no address for peers.
-    pub ensemble: Option<Ensemble>,
-    /// The etcd cluster that holds the data. `None` keeps it in `data_dir`.
-    pub etcd: Option<EtcdSettings>,
-    /// Host and port of a server that the requests of clients also go to, and whose answers are compared with this member's.
-    pub cross_check: Option<String>,
-    /// Makes this member, with the data it has, an ensemble of its own: for a quorum that is lost for good. What the
-    /// members that are lost had acknowledged and this one never got is lost too.
-    pub recover: bool,
-    /// Most voters without data found the ensemble, though the others were never heard. One of those may have the data that all are
-    /// looking for.
-    pub found_by_majority: bool,
-    /// The unit of session expiry, in milliseconds.
-    pub tick_ms: u32,
-    /// A client that asks for a shorter timeout gets this one, in milliseconds.
-    pub session_timeout_ms_min: u32,
-    /// A client that asks for a longer timeout gets this one, in milliseconds.
-    pub session_timeout_ms_max: u32,
-    /// Tries to listen at an address that is not there yet, a second apart; 0 is no limit.
-    pub bind_tries: u32,
-    /// Names for which some of the addresses at which to listen stand in.
-    pub late_names: LateNames,
-    /// Connections from one address; 0 is no limit.
-    pub connections_per_address_max: u32,
-    /// Connections in all; 0 is no limit.
-    pub connections_max: u32,
-    /// The largest request in bytes. A larger one closes its connection.
-    pub frame_bytes_max: i32,
-    /// Bytes that clients may hold together: requests that are not answered, and replies and watch events that they have not read.
-    /// One request may be larger.
-    pub client_buffers_max: u64,
-    pub client_limits: ClientLimits,
-    /// Memory above which writes that make the state larger are refused.
-    pub memory_max: MemoryMax,
-    /// Whose protocol clients speak. `None` lets each connection show it.
-    pub dialect: Option<Dialect>,
-    /// Answer of `/keeper/availability_zone` to ClickHouse.
-    pub availability_zone: Option<String>,
-    /// Address where metrics are served over HTTP. `None` serves none.
-    pub metrics_listen: Option<SocketAddr>,
-    /// Address where the HTTP interface for administrators is served: commands, metrics, health. `None` serves none.
-    pub admin_listen: Option<SocketAddr>,
-    /// The HTTP interface for administrators.
-    pub admin: AdminSettings,
-    /// Endpoint to which spans of requests with a tracing context are exported. `None` makes none.
-    pub tracing: Option<Tracing>,
-    /// The four-letter words that are answered.
-    pub words: WordList,
-    /// Hash of passwords in digests. All members of an ensemble need the same.
-    pub digest_algorithm: DigestAlgorithm,
-    /// `super:` and the Base64 of the hash of `super:password`: who shows that password may do everything.
-    pub super_digest: Option<String>,
-    /// Users who may prove themselves by SASL. `None` is a member without SASL.
-    pub sasl: Option<SaslUsers>,
-    /// Kerberos, for clients that prove themselves by SASL with a ticket; it needs `sasl`.
-    pub kerberos: Option<KerberosSettings>,
-    /// True if limits of quotas count for the writes of this member's clients.
-    pub enforce_quota: bool,
-    /// Destination of a line for each write of a client. `None` is no audit log.
-    pub audit_log: Option<AuditTarget>,
-    /// Schemes of which a client has to show an identity before it asks for anything; empty if none has to.
-    pub required_schemes: Vec<String>,
-    /// Interval at which empty containers and expired TTL znodes are looked for, in milliseconds.
-    pub garbage_interval_ms: u64,
-    /// Number of them that are removed each time, at most.
-    pub garbage_max: usize,
-    /// A snapshot is taken after this many writes,
-    pub snapshot_writes: u64,
-    /// or after this many bytes of log, whichever comes first.
-    pub snapshot_log_bytes: u64,
-    /// Number of snapshots that are kept, at least 1.
-    pub snapshots_kept: usize,
-    /// The size of a file of the transaction log.
-    pub segment_bytes: u64,
-    /// True if what is written to the log from now on is compressed.
-    pub log_compression: bool,
-    /// Threads that serve connections; 0 lets the member choose by its cores.
-    pub workers: usize,
+settings! {
+    /// The settings of one server. `Config::new` has sensible ones; change what you need.
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    pub struct Config {
+        /// Address where clients connect. Port 0 takes any free port.
+        listen: SocketAddr = SocketAddr::from(([127, 0, 0, 1], 2181)), form("address:port", "`127.0.0.1:2181`"), at_restart;
+        /// Directory of the snapshots, and of the transaction log unless `log_dir` is set.
+        data_dir: PathBuf = PathBuf::from("paddock-data"), form("path", "`paddock-data`"), at_restart;
+        /// Directory of the transaction log, if it has a disk of its own.
+        log_dir: Option<PathBuf> = None, form("path", "`data_dir`"), at_restart;
+        /// This member's number in the ensemble; data belongs to the number that wrote it.
+        member: MemberNumber = 1, form("0 to 2147483647", "`ZOO_MY_ID`, or 1"), at_restart;
+        /// The unit of session expiry.
+        tick_ms: u32 = TICK_MS, number("milliseconds", 1..=MILLISECONDS_MAX), at_restart;
+        /// Shortest session timeout: a client that asks for less gets this one. With short timeouts clients are disconnected sooner when
+        /// their member [loses contact](protocol.md#without-contact-to-a-quorum).
+        session_timeout_ms_min: u32 = 2 * TICK_MS,
+            number("milliseconds", 1..=MILLISECONDS_MAX, default "2 × `tick_ms`"), while_running;
+        /// Longest session timeout: a client that asks for more gets this one.
+        session_timeout_ms_max: u32 = 20 * TICK_MS,
+            number("milliseconds", 1..=MILLISECONDS_MAX, default "20 × `tick_ms`"), while_running;
+        /// Tries to listen at a name that cannot be looked up, or an address that this machine does not have, at each port: for other
+        /// members, clients, metrics and the HTTP interface; a second apart, while all else goes on. 0 is for ever, as under Kubernetes.
+        /// A name on the command line has to be known at the start.
+        bind_tries: u32 = 3, number("tries", 0..=COUNT_MAX), at_restart;
+        /// Connections from one address; 0 is no limit.
+        connections_per_address_max: u32 = 60, number("connections", 0..=COUNT_MAX), while_running;
+        /// Connections in all; 0 is no limit.
+        connections_max: u32 = 0, number("connections", 0..=COUNT_MAX), while_running;
+        /// The largest request; a larger one closes its connection. 512 MiB is the most, and 48 MiB in an ensemble, whatever this says.
+        frame_bytes_max: i32 = i32::MAX, number("bytes", 1..=i32::MAX as i64), while_running;
+        /// Bytes that clients may hold together: requests that are not answered, and replies and watch events that they have not read;
+        /// [clients that do not read](#clients-that-do-not-read). One request may be larger.
+        client_buffers_max: u64 = ClientBuffers::MAX_BY_DEFAULT as u64, number("bytes", 1 << 20..=i64::MAX), while_running;
+        /// Resident memory [above which nothing may grow](#a-member-without-memory); a share is one of the control group's limit, or of
+        /// the machine.
+        memory_max: MemoryMax = MemoryMax::BY_DEFAULT, form("bytes, `\"N%\"` or `\"unlimited\"`", "`\"90%\"`"), while_running;
+        /// Protocol that clients speak ([protocol.md](protocol.md)): by default each connection shows it, otherwise all have the same.
+        dialect: Option<Dialect> = None,
+            form("`\"each\"`, `\"zookeeper\"` or `\"clickhouse\"`", "`\"each\"`"), at_restart;
+        /// Place of this member, for ClickHouse's `prefer_local_availability_zone`: the answer of `/keeper/availability_zone`.
+        availability_zone: Option<String> = None, form("text", "none"), while_running;
+        /// Address where [metrics](#metrics) are served over HTTP.
+        metrics_listen: Option<SocketAddr> = None, form("address:port", "none"), at_restart;
+        /// Address where the [HTTP interface](#the-http-interface) for administrators is served: commands, metrics, health.
+        admin_listen: Option<SocketAddr> = None, form("address:port", "none"), at_restart;
+        /// The four-letter words that are answered; `["*"]` is all.
+        words: WordList = WordList::Only(vec!["srvr".into()]), form("list of words", "`[\"srvr\"]`"), while_running;
+        /// Hash of passwords in ids of the scheme `digest`; the same at all members. ACLs that are there keep their hashes.
+        digest_algorithm: DigestAlgorithm = DigestAlgorithm::Sha1,
+            form("`\"SHA1\"`, `\"SHA-256\"` or `\"SHA-512\"`", "`\"SHA1\"`"), at_restart;
+        /// Hash of `super:PASSWORD`: who authenticates so may do everything.
+        super_digest: Option<String> = None, form("`super:` and Base64", "none"), while_running;
+        /// Schemes of which a client has to show an identity before it asks for anything; `[]` asks for none.
+        required_schemes: Vec<String> = Vec::new(),
+            form("list of `\"digest\"`, `\"ip\"`, `\"sasl\"`, `\"x509\"`", "`[]`"), while_running;
+        /// Destination of a line for each write of a client: [the audit log](#the-audit-log).
+        audit_log: Option<AuditTarget> = None, form("path, or `\"log\"`", "none"), at_restart;
+        /// Host and port of a server that the requests of clients also go to, to [compare its answers](#cross-check).
+        cross_check: Option<String> = None, form("host:port", "none"), at_restart;
+        /// True if limits of [quotas](protocol.md#quotas) count for the writes of this member's clients; the same at all members.
+        enforce_quota: bool = false, flag, while_running;
+        /// Threads that serve connections; 0 chooses by the number of cores.
+        workers: usize = 0, number("threads", 0..=1024), at_restart;
+        /// Limits of all clients together.
+        client_limits: ClientLimits = ClientLimits::default(), part, elsewhere;
+        /// Settings of the member, as it takes them.
+        member_settings: MemberSettings = MemberSettings::default(), part, elsewhere;
+
+        /// Members of the ensemble. `None` is a member alone: it has no address for peers.
+        ensemble: Option<Ensemble> = None, section, at_restart;
+        /// The etcd cluster that holds the data. `None` keeps it in `data_dir`.
+        etcd: Option<EtcdSettings> = None, section, at_restart;
+        /// TLS for clients. `None` is plaintext only.
+        tls: Option<ClientTls> = None, section, elsewhere;
+        /// The HTTP interface for administrators.
+        admin: AdminSettings = AdminSettings::default(), section, elsewhere;
+        /// Users who may prove themselves by SASL. `None` is a member without SASL.
+        sasl: Option<SaslUsers> = None, section, while_running;
+        /// Kerberos, for clients that prove themselves by SASL with a ticket; it needs `sasl`.
+        kerberos: Option<KerberosSettings> = None, section, at_restart;
+        /// Endpoint to which spans of requests with a tracing context are exported. `None` makes none.
+        tracing: Option<Tracing> = None, section, at_restart;
+        /// Names for which some of the addresses at which to listen stand in.
+        late_names: LateNames = LateNames::default(), section, elsewhere;
+        /// Makes this member, with the data it has, an ensemble of its own: for a quorum that is lost for good. What the
+        /// members that are lost had acknowledged and this one never got is lost too. A matter of the command line.
+        recover: bool = false, section, elsewhere;
+        /// Most voters without data found the ensemble, though the others were never heard. One of those may have the data that all are
+        /// looking for. A matter of the command line.
+        found_by_majority: bool = false, section, elsewhere;
+    }
 }
 
 impl Config {
     /// 127.0.0.1:2181 with its data in `data_dir`.
     pub fn new(data_dir: impl AsRef<Path>) -> Config {
-        let tick_ms = 2000;
-        Config {
-            listen: SocketAddr::from(([127, 0, 0, 1], 2181)),
-            tls: None,
-            data_dir: data_dir.as_ref().to_path_buf(),
-            log_dir: None,
-            member: 1,
-            ensemble: None,
-            etcd: None,
-            cross_check: None,
-            recover: false,
-            found_by_majority: false,
-            tick_ms,
-            session_timeout_ms_min: 2 * tick_ms,
-            session_timeout_ms_max: 20 * tick_ms,
-            bind_tries: 3,
-            late_names: LateNames::default(),
-            connections_per_address_max: 60,
-            connections_max: 0,
-            frame_bytes_max: i32::MAX,
-            client_buffers_max: ClientBuffers::MAX_BY_DEFAULT as u64,
-            client_limits: ClientLimits::default(),
-            memory_max: MemoryMax::BY_DEFAULT,
-            dialect: None,
-            availability_zone: None,
-            metrics_listen: None,
-            admin_listen: None,
-            admin: AdminSettings::default(),
-            tracing: None,
-            words: WordList::Only(vec!["srvr".into()]),
-            digest_algorithm: DigestAlgorithm::Sha1,
-            super_digest: None,
-            sasl: None,
-            kerberos: None,
-            enforce_quota: false,
-            audit_log: None,
-            required_schemes: Vec::new(),
-            garbage_interval_ms: 60_000,
-            garbage_max: 10_000,
-            snapshot_writes: 1_000_000,
-            snapshot_log_bytes: 256 << 20,
-            snapshots_kept: 3,
-            segment_bytes: 64 << 20,
-            log_compression: false,
-            workers: 0,
-        }
+        Config { data_dir: data_dir.as_ref().to_path_buf(), ..Config::default() }
     }
 
     /// The largest command of a process without other members, in bytes: a write with the identities of its client. An entry with it has
@@ -278,19 +238,13 @@ impl Config {
             member: self.member,
             founding: self.founding(),
             refounding: self.refounding(),
+            settings: self.member_settings.clone(),
             tick_ms: u64::from(self.tick_ms),
-            garbage_interval_ms: self.garbage_interval_ms,
-            garbage_max: self.garbage_max,
             removed_at_once: REMOVED_AT_ONCE,
             work_at_once: WORK_AT_ONCE,
             long_list: Tree::LONG_LIST,
-            snapshot_writes: self.snapshot_writes,
-            snapshot_log_bytes: self.snapshot_log_bytes,
-            snapshots_kept: self.snapshots_kept,
             znodes_per_slice: ZNODES_PER_SLICE,
             piece_bytes: PIECE_BYTES,
-            segment_bytes: self.segment_bytes,
-            log_compression: self.log_compression,
             // No follower lags behind a member alone.
             entry_bytes_kept: if self.ensemble.is_some() { ENTRY_BYTES_KEPT } else { 0 },
             linearizable_reads: self.has_linearizable_reads(),

@@ -43,8 +43,8 @@ pub use config::{
     AdminSettings, AdminTls, AuditTarget, CallerIdentity, CipherSuite, ClientAddress, ClientAuth,
     ClientLimits, ClientTls, Config, ConfigChanges, ConnectRate, Dialect, DigestAlgorithm, EndpointError,
     Ensemble, EnsembleMember, EtcdEndpoint, EtcdSettings, EtcdTls, EtcdUser, KerberosSettings, LateNames,
-    MemoryMax, OneSidedStores, Password, PeerTls, PortProtocol, PrincipalNames, Role, SaslUsers, Secret,
-    Store, TlsMode, TlsVersions, TracesEndpoint, Tracing, WordList,
+    MemberSettings, MemoryMax, OneSidedStores, Password, PeerTls, PortProtocol, PrincipalNames, Role,
+    SaslUsers, Secret, Store, TlsMode, TlsVersions, TracesEndpoint, Tracing, WordList,
 };
 pub use error::ServerError;
 pub use etcd::EtcdClient;

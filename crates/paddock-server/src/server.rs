@@ -172,7 +172,7 @@ impl Server {
     pub fn reload(&self, wanted: &Config) -> Result<ConfigChanges, ServerError> {
         let mut asked = self.asked.lock();
         let mut now = asked.clone();
-        let changes = now.take_over(wanted);
+        let changes = now.take_changes(wanted);
         // All files are read before anything is taken.
         let client_port = self.shared.opened.client_port.as_ref().zip(now.tls.clone());
         let client_port = client_port.map(|(port, tls)| Ok((port, ClientPort::load(tls)?)));
@@ -183,7 +183,7 @@ impl Server {
         client_port.into_iter().chain(admin_keys).for_each(|(port, loaded)| port.take_over(loaded));
         let frame_bytes_max = now.request_bytes_max();
         let mut live = (*self.shared.settings()).clone();
-        live.take_over(&Config { frame_bytes_max, ..now.clone() });
+        live.take_changes(&Config { frame_bytes_max, ..now.clone() });
         self.shared.change_settings(live);
         *asked = now;
         let (taken, need_restart) = (changes.taken.join(", "), changes.need_restart.join(", "));

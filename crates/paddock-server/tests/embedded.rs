@@ -10,7 +10,7 @@ use common::{
 };
 use paddock_client::{Client, ClientOptions, CreateMode, Error, Event, OpCode};
 use paddock_proto::jute::Writer;
-use paddock_server::{Config, Server, WordList};
+use paddock_server::{Config, MemberSettings, Server, WordList};
 use tokio::net::TcpStream;
 use tokio::sync::mpsc::unbounded_channel;
 use tokio::task::spawn_blocking;
@@ -137,7 +137,8 @@ fn write(client: &Client, number: usize) -> paddock_client::Pending<String> {
 async fn a_member_whose_directory_is_gone_says_so() {
     let directory = tempfile::tempdir().unwrap();
     let data_dir = directory.path().join("data");
-    let server = Server::start(Config { segment_bytes: 64 << 10, ..config(&data_dir) }).unwrap();
+    let member_settings = MemberSettings { segment_bytes: 64 << 10, ..MemberSettings::default() };
+    let server = Server::start(Config { member_settings, ..config(&data_dir) }).unwrap();
     let client = connect(&server).await;
     client.create("/a", b"", CreateMode::Persistent).await.unwrap();
     assert!(!server.has_failed());

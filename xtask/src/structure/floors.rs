@@ -10,6 +10,7 @@ const FLOORS: &[(&str, u32)] = &[
     ("paddock-os", 0),
     ("paddock-proto", 0),
     ("paddock-sasl", 0),
+    ("paddock-settings", 0),
     ("paddock-yaml", 0),
     ("paddock-spans", 1),
     ("paddock-tree", 1),

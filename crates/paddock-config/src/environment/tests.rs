@@ -1,6 +1,6 @@
 use std::fs;
 
-use paddock_server::{Config, Ensemble, Role, WordList};
+use paddock_server::{Config, Ensemble, MemberSettings, Role, WordList};
 
 use super::super::case::{Case, environment};
 use super::super::parse_address;
@@ -72,8 +72,11 @@ fn every_variable_sets_its_field() {
         session_timeout_ms_max: 10_000,
         connections_per_address_max: 7,
         connections_max: 9,
-        snapshots_kept: 5,
-        snapshot_writes: 5,
+        member_settings: MemberSettings {
+            snapshots_kept: 5,
+            snapshot_writes: 5,
+            ..MemberSettings::default()
+        },
         words: WordList::Only(vec!["srvr".into(), "ruok".into()]),
         admin_listen: Some(parse_address("127.0.0.1:8080").unwrap()),
         ..Config::new("/absent/data")

@@ -2,8 +2,8 @@ use std::fs;
 
 use paddock_proto::MemberNumber;
 use paddock_server::{
-    ClientAuth, ClientTls, Config, EnsembleMember, MemoryMax, Password, PeerTls, PortProtocol, Role, Secret,
-    Store, TlsMode, TlsVersions, WordList,
+    ClientAuth, ClientTls, Config, EnsembleMember, MemberSettings, MemoryMax, Password, PeerTls,
+    PortProtocol, Role, Secret, Store, TlsMode, TlsVersions, WordList,
 };
 
 use super::super::case::{Case, environment};
@@ -17,6 +17,12 @@ fn xml(keys: &str, sections: &str) -> String {
         "<clickhouse>\n<keeper_server><tcp_port>9181</tcp_port><storage_path>data</storage_path>\n\
          {keys}</keeper_server>\n{sections}</clickhouse>\n"
     )
+}
+
+fn alone_with(change: impl FnOnce(&mut MemberSettings)) -> Config {
+    let mut config = alone();
+    change(&mut config.member_settings);
+    config
 }
 
 /// The settings of a member alone if only a port and a path are given.
@@ -95,18 +101,27 @@ fn every_key_sets_its_field() {
         ),
         (
             &coordination("<container_gc_period_ms>70</container_gc_period_ms>"),
-            Config { garbage_interval_ms: 70, ..alone() },
+            alone_with(|settings| settings.garbage_interval_ms = 70),
         ),
         (
             &coordination("<container_gc_batch_size>8</container_gc_batch_size>"),
-            Config { garbage_max: 8, ..alone() },
+            alone_with(|settings| settings.garbage_max = 8),
         ),
-        (&coordination("<snapshot_distance>9</snapshot_distance>"), Config { snapshot_writes: 9, ..alone() }),
-        (&coordination("<snapshots_to_keep>1</snapshots_to_keep>"), Config { snapshots_kept: 1, ..alone() }),
-        (&coordination("<compress_logs>true</compress_logs>"), Config { log_compression: true, ..alone() }),
+        (
+            &coordination("<snapshot_distance>9</snapshot_distance>"),
+            alone_with(|settings| settings.snapshot_writes = 9),
+        ),
+        (
+            &coordination("<snapshots_to_keep>1</snapshots_to_keep>"),
+            alone_with(|settings| settings.snapshots_kept = 1),
+        ),
+        (
+            &coordination("<compress_logs>true</compress_logs>"),
+            alone_with(|settings| settings.log_compression = true),
+        ),
         (
             &coordination("<max_log_file_size>52428801</max_log_file_size>"),
-            Config { segment_bytes: 52_428_800, ..alone() },
+            alone_with(|settings| settings.segment_bytes = 52_428_800),
         ),
         (&coordination("<max_log_file_size>0</max_log_file_size>"), alone()),
         (&coordination("<max_request_size>0</max_request_size>"), alone()),
@@ -158,7 +173,7 @@ fn three() -> Config {
         connections_max: 4096,
         words: values::words("ruok,mntr,srvr,stat,conf,isro"),
         availability_zone: Some("eu-1a".into()),
-        snapshot_writes: 100_000,
+        member_settings: MemberSettings { snapshot_writes: 100_000, ..MemberSettings::default() },
         ensemble: Some(Ensemble {
             members,
             listen_on_all_addresses: true,
@@ -414,7 +429,7 @@ fn files_beside_are_merged_in_the_order_of_their_paths() {
     let text = xml("", "<logger><level>debug</level></logger><listen_host>127.0.0.1</listen_host>");
     let loaded = case.load_as(XML, text).unwrap();
     assert_eq!(loaded.config.listen.port(), 3333);
-    assert_eq!(loaded.config.snapshots_kept, 7);
+    assert_eq!(loaded.config.member_settings.snapshots_kept, 7);
     assert_eq!(loaded.config.connections_max, CONNECTIONS_MAX, "the key was removed");
     assert_eq!(loaded.log, None, "the section was replaced");
     case.write("conf.d/20.yaml", "keeper_server:\n  - tcp_port: many\n");
@@ -470,7 +485,7 @@ fn content_is_included_from_another_file() {
     let others = "<remote_servers incl=\"clickhouse_remote_servers\"/>";
     let text = text.replace("</clickhouse>", &format!("{others}</clickhouse>"));
     let config = case.load_as(XML, text).unwrap().config;
-    assert_eq!((config.member, config.listen.port(), config.snapshots_kept), (1, 4444, 8));
+    assert_eq!((config.member, config.listen.port(), config.member_settings.snapshots_kept), (1, 4444, 8));
     for (key, expected) in [
         (
             "<server_id incl=\"id\" from_env=\"PORT\"/>",
@@ -517,7 +532,7 @@ fn content_that_is_not_there_is_warned_of() {
     ] {
         let (config, warnings) = case.warned(case.load_as(XML, xml(keys, included)).unwrap());
         assert_eq!(warnings, [format!("{XML}:3: keeper_server.{expected}")], "{keys}");
-        let has_kept = config.connections_max == 7 || config.snapshots_kept == 8;
+        let has_kept = config.connections_max == 7 || config.member_settings.snapshots_kept == 8;
         assert_eq!(has_kept, !keys.contains("include "), "{keys}: what stands in the element counts");
     }
 }

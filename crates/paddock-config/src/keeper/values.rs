@@ -1,8 +1,8 @@
 //! Values that ClickHouse reads in a way of its own.
 
-use paddock_server::WordList;
+use paddock_server::{MemberSettings, WordList};
 
-use super::super::value::{self, SEGMENT_BYTES, Text};
+use super::super::value::{self, Text};
 use super::super::zoo_values::list;
 
 /// ClickHouse takes a smaller limit of requests for an error.
@@ -57,7 +57,7 @@ pub(super) fn share(value: &Text<'_>) -> Result<u8, String> {
 /// The nearest size that a file of the log can have; 0 leaves it to the member.
 pub(super) fn segment_bytes(value: &Text<'_>) -> Result<Option<u64>, String> {
     let bytes: i64 = value::amount(value, 0..=i64::MAX, "bytes")?;
-    let (min, max) = SEGMENT_BYTES.into_inner();
+    let (min, max) = MemberSettings::SEGMENT_BYTES.into_inner();
     let bytes = Some(bytes).filter(|bytes| *bytes > 0);
     Ok(bytes.map(|bytes| bytes.clamp(min, max).unsigned_abs() / SEGMENT_STEP * SEGMENT_STEP))
 }

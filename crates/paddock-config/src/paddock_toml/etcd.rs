@@ -7,8 +7,8 @@ use toml::de::DeValue;
 use super::super::etcd::EtcdDraft;
 use super::super::remark::{ConfigError, Location, Remarks};
 use super::super::value::{self, Value};
+use super::file::texts;
 use super::file::{File, Item, boolean, each_key, table};
-use super::texts;
 
 const ETCD: &str = "etcd";
 const KEYS: &[&str] = &[

@@ -6,8 +6,8 @@ use toml::de::DeValue;
 use super::super::remark::{ConfigError, Location, Remarks};
 use super::super::sasl::SaslDraft;
 use super::super::value;
+use super::file::texts;
 use super::file::{File, Item, boolean, each_key, in_order, table};
-use super::texts;
 
 const SASL: &str = "sasl";
 const KEYS: &[&str] =

@@ -3,14 +3,13 @@ use std::fs;
 use paddock_proto::MemberNumber;
 use paddock_server::{
     CipherSuite, ClientAddress, ClientAuth, ClientLimits, ClientTls, Config, Dialect, DigestAlgorithm,
-    Ensemble, EnsembleMember, MemoryMax, Password, PeerTls, PortProtocol, Role, SaslUsers, Secret, Store,
-    TlsMode, TlsVersions, WordList,
+    Ensemble, EnsembleMember, MemberSettings, MemoryMax, Password, PeerTls, PortProtocol, Role, SaslUsers,
+    Secret, Store, TlsMode, TlsVersions, WordList,
 };
 
 use super::super::case::Case;
 use super::super::overrides::Overrides;
 use super::super::{Environment, Loaded, load};
-use super::KEYS;
 
 fn load_text(text: &str) -> Result<Loaded, String> {
     let dir = tempfile::tempdir().unwrap();
@@ -45,6 +44,12 @@ fn an_empty_file_says_nothing() {
 fn limited(limit: impl FnOnce(&mut ClientLimits)) -> Config {
     let mut config = defaults();
     limit(&mut config.client_limits);
+    config
+}
+
+fn of_member(change: impl FnOnce(&mut MemberSettings)) -> Config {
+    let mut config = defaults();
+    change(&mut config.member_settings);
     config
 }
 
@@ -89,13 +94,13 @@ fn every_key_sets_its_field() {
         ("words = ['*']", Config { words: WordList::All, ..defaults() }),
         (&format!("super_digest = '{DIGEST}'"), Config { super_digest: Some(DIGEST.into()), ..defaults() }),
         ("digest_algorithm = 'SHA-256'", Config { digest_algorithm: DigestAlgorithm::Sha256, ..defaults() }),
-        ("garbage_interval_ms = 100", Config { garbage_interval_ms: 100, ..defaults() }),
-        ("garbage_max = 5", Config { garbage_max: 5, ..defaults() }),
-        ("snapshot_writes = 7", Config { snapshot_writes: 7, ..defaults() }),
-        ("snapshot_log_bytes = 8", Config { snapshot_log_bytes: 8, ..defaults() }),
-        ("snapshots_kept = 1", Config { snapshots_kept: 1, ..defaults() }),
-        ("segment_bytes = 65536", Config { segment_bytes: 65536, ..defaults() }),
-        ("log_compression = true", Config { log_compression: true, ..defaults() }),
+        ("garbage_interval_ms = 100", of_member(|settings| settings.garbage_interval_ms = 100)),
+        ("garbage_max = 5", of_member(|settings| settings.garbage_max = 5)),
+        ("snapshot_writes = 7", of_member(|settings| settings.snapshot_writes = 7)),
+        ("snapshot_log_bytes = 8", of_member(|settings| settings.snapshot_log_bytes = 8)),
+        ("snapshots_kept = 1", of_member(|settings| settings.snapshots_kept = 1)),
+        ("segment_bytes = 65536", of_member(|settings| settings.segment_bytes = 65536)),
+        ("log_compression = true", of_member(|settings| settings.log_compression = true)),
         ("workers = 4", Config { workers: 4, ..defaults() }),
     ] {
         check(text, expected);
@@ -190,7 +195,7 @@ fn keys_that_nobody_knows_are_refused_with_the_one_that_may_be_meant() {
 /// The names of keys, by which the nearest one is found, are those that are read.
 #[test]
 fn every_key_that_is_suggested_is_known() {
-    for key in KEYS {
+    for key in crate::rows::keys() {
         let fault = load_text(&format!("{key} = {{ x = 1 }}")).expect_err(key);
         assert!(!fault.contains(&format!("{key} is not a setting")), "{fault}");
     }

@@ -202,17 +202,17 @@ fn the_frame_limit_is_read_as_java_reads_it() {
 #[test]
 fn snapshots_and_log() {
     let config_of = |lines: &str| config(lines);
-    assert_eq!(config_of("snapCount=5000").snapshot_writes, 5000);
+    assert_eq!(config_of("snapCount=5000").member_settings.snapshot_writes, 5000);
     check_refused("snapCount=0", "zoo.cfg:4: snapCount: expected a positive number of writes, found \"0\"");
-    assert_eq!(config_of("snapSizeLimitInKb=1024").snapshot_log_bytes, 1 << 20);
-    assert_eq!(config_of("snapSizeLimitInKb=-1").snapshot_log_bytes, u64::MAX);
-    assert_eq!(config_of("autopurge.snapRetainCount=5").snapshots_kept, 5);
+    assert_eq!(config_of("snapSizeLimitInKb=1024").member_settings.snapshot_log_bytes, 1 << 20);
+    assert_eq!(config_of("snapSizeLimitInKb=-1").member_settings.snapshot_log_bytes, u64::MAX);
+    assert_eq!(config_of("autopurge.snapRetainCount=5").member_settings.snapshots_kept, 5);
     check_warned(
         "autopurge.snapRetainCount=1",
         "zoo.cfg:4: autopurge.snapRetainCount: 3 snapshots are kept, as in ZooKeeper",
     );
     for (kib, bytes) in [("16384", 16 << 20), ("0", 64 << 10), ("-1", 64 << 10), ("9999999999", 1 << 30)] {
-        assert_eq!(config_of(&format!("preAllocSize={kib}")).segment_bytes, bytes, "{kib}");
+        assert_eq!(config_of(&format!("preAllocSize={kib}")).member_settings.segment_bytes, bytes, "{kib}");
     }
     check_refused("preAllocSize=64M", "zoo.cfg:4: preAllocSize: expected a number of KiB, found \"64M\"");
 }
@@ -251,7 +251,7 @@ fn passwords_are_hashed_as_was_said() {
 fn containers_are_removed_at_the_rate_that_was_said() {
     let garbage = |lines: &str| {
         let config = config(lines);
-        (config.garbage_interval_ms, config.garbage_max)
+        (config.member_settings.garbage_interval_ms, config.member_settings.garbage_max)
     };
     assert_eq!(garbage("znode.container.checkIntervalMs=30000"), (30_000, 10_000));
     assert_eq!(garbage("znode.container.maxPerMinute=500"), (60_000, 500));
@@ -412,10 +412,10 @@ fn properties_of_the_jvm_are_settings() {
     for variable in ["JVMFLAGS", "SERVER_JVMFLAGS", "KAFKA_OPTS", "JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS"] {
         let (case, loaded) = load_with_flags(&[(variable, flags)], "");
         let (config, warnings) = case.warned(loaded.unwrap());
-        assert_eq!((config.snapshot_writes, config.connections_max), (5000, 7));
+        assert_eq!((config.member_settings.snapshot_writes, config.connections_max), (5000, 7));
         assert_eq!((config.words, config.frame_bytes_max), (WordList::All, 0x50_0000));
         assert_eq!(config.admin_listen.unwrap().port(), 9090);
-        assert_eq!(config.garbage_interval_ms, 9);
+        assert_eq!(config.member_settings.garbage_interval_ms, 9);
         let expected = [
             "skipACL: \"yes\" has no effect: ACLs are always checked",
             "authProvider.1: com.acme.P is not offered; its scheme is unknown here",
@@ -438,7 +438,7 @@ fn a_key_of_the_file_counts_before_a_property_and_the_last_property_before_other
         let expected = format!("{variable}: {key} changes nothing: zoo.cfg:{line} says it too, and counts");
         assert!(told.contains(&expected), "{told:?}");
     }
-    assert_eq!((loaded.config.snapshot_writes, loaded.config.connections_max), (6000, 8));
+    assert_eq!((loaded.config.member_settings.snapshot_writes, loaded.config.connections_max), (6000, 8));
 }
 
 #[test]
@@ -473,7 +473,11 @@ fn flags_of_the_jvm_say_nothing_beside_a_file_of_another_kind() {
     let told: Vec<String> = loaded.remarks.iter().map(ToString::to_string).collect();
     assert_eq!(told, ["JVMFLAGS: it changes nothing: command line counts"]);
     let case = Case::with_environment(&[("JVMFLAGS", "-Dzookeeper.snapCount=5"), ("ZOO_MY_ID", "1")]);
-    assert_eq!(case.load_environment().unwrap().config.snapshot_writes, 5, "there would be a zoo.cfg");
+    assert_eq!(
+        case.load_environment().unwrap().config.member_settings.snapshot_writes,
+        5,
+        "there would be a zoo.cfg"
+    );
 }
 
 #[test]

@@ -11,7 +11,7 @@ use paddock_proto::Id;
 use super::*;
 use crate::reports::four_letter_words;
 use crate::reports::status;
-use crate::{Config, Server};
+use crate::{Config, MemberSettings, Server};
 
 const HOST: &str = "Host: 127.0.0.1:8080\r\n";
 const JSON: &str = "Content-Type: application/json\r\n";
@@ -43,7 +43,8 @@ impl AdminStage {
         let directory = tempfile::tempdir().unwrap();
         let listen = SocketAddr::from(([127, 0, 0, 1], 0));
         let admin = crate::AdminSettings { rate_limit_ms: 0, ..crate::AdminSettings::default() };
-        let config = Config { listen, segment_bytes: 1 << 20, admin, ..Config::new(directory.path()) };
+        let member_settings = MemberSettings { segment_bytes: 1 << 20, ..MemberSettings::default() };
+        let config = Config { listen, member_settings, admin, ..Config::new(directory.path()) };
         let server = Server::start(config).unwrap();
         let client = TcpStream::connect(server.address()).unwrap();
         let site = TestSite::new(ROUTES, server.admin());

@@ -1,50 +1,18 @@
-//! Differences between two configurations: settings that change while a member runs, and settings that need a restart.
+//! Differences between two configurations: settings that change while a member runs, and settings that need a restart. Rows say that of most
+//! settings; the ports of names, HTTP and TLS are compared by hand.
 
 use std::net::SocketAddr;
 
-use super::{AdminSettings, ClientLimits, ClientTls, Config, LateNames};
+use paddock_settings::{ConfigChanges, SettingRows};
 
-/// The outcome of reading the configuration again, by the names that settings have in Paddock's own file.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct ConfigChanges {
-    /// Settings that count from now on.
-    pub taken: Vec<&'static str>,
-    /// Settings that differ from those the member runs with, and count when it is started again.
-    pub need_restart: Vec<&'static str>,
-}
-
-/// Makes `$name`, which takes over fields of a struct and names others that differ. Each field of the struct is in one of the lists.
-macro_rules! compare {
-    (
-        fn $name:ident($struct:ident),
-        taken: [$($taken:ident),* $(,)?],
-        need_restart: [$($fixed:ident),* $(,)?],
-        elsewhere: [$($other:ident),* $(,)?],
-    ) => {
-        fn $name(changes: &mut ConfigChanges, now: &mut $struct, wanted: &$struct) {
-            let $struct { $($taken,)* $($fixed,)* $($other: _,)* } = wanted;
-            $(if now.$taken != *$taken {
-                now.$taken = $taken.clone();
-                changes.taken.push(stringify!($taken));
-            })*
-            $(if now.$fixed != *$fixed {
-                changes.need_restart.push(stringify!($fixed));
-            })*
-        }
-    };
-}
+use super::{AdminSettings, ClientTls, Config, LateNames};
 
 impl Config {
     /// Takes over those settings of `wanted` that can change while the member runs.
-    pub(crate) fn take_over(&mut self, wanted: &Config) -> ConfigChanges {
+    pub(crate) fn take_changes(&mut self, wanted: &Config) -> ConfigChanges {
         let mut changes = ConfigChanges::default();
         let wanted = &self.with_ports_of_names(wanted);
-        compare_config(&mut changes, self, wanted);
-        compare_limits(&mut changes, &mut self.client_limits, &wanted.client_limits);
-        if self.client_limits.connect_rate != wanted.client_limits.connect_rate {
-            self.client_limits.connect_rate = wanted.client_limits.connect_rate;
-            changes.taken.push("connect_tokens");
-        }
+        SettingRows::take_over(self, wanted, &mut changes);
         take_admin(&mut changes, &mut self.admin, &wanted.admin);
         take_tls(&mut changes, &mut self.tls, wanted.tls.as_ref());
         changes
@@ -70,66 +38,6 @@ impl Config {
         }
         meant
     }
-}
-
-compare! {
-    fn compare_config(Config),
-    taken: [
-        session_timeout_ms_min,
-        session_timeout_ms_max,
-        connections_per_address_max,
-        connections_max,
-        frame_bytes_max,
-        client_buffers_max,
-        memory_max,
-        availability_zone,
-        words,
-        super_digest,
-        sasl,
-        enforce_quota,
-        required_schemes,
-    ],
-    need_restart: [
-        listen,
-        data_dir,
-        log_dir,
-        member,
-        bind_tries,
-        ensemble,
-        etcd,
-        cross_check,
-        tick_ms,
-        dialect,
-        metrics_listen,
-        admin_listen,
-        tracing,
-        digest_algorithm,
-        kerberos,
-        audit_log,
-        garbage_interval_ms,
-        garbage_max,
-        snapshot_writes,
-        snapshot_log_bytes,
-        snapshots_kept,
-        segment_bytes,
-        log_compression,
-        workers,
-    ],
-    elsewhere: [admin, client_limits, found_by_majority, late_names, recover, tls],
-}
-
-compare! {
-    fn compare_limits(ClientLimits),
-    taken: [
-        accepts_per_second_max,
-        handshakes_max,
-        sessions_max,
-        watches_per_session_max,
-        watches_max,
-        outstanding_max,
-    ],
-    need_restart: [],
-    elsewhere: [connect_rate],
 }
 
 /// The protocol of its port stays.
@@ -192,7 +100,7 @@ mod tests {
         let mut now = Config::new("data");
         let mut wanted = now.clone();
         change(&mut wanted);
-        let changes = now.take_over(&wanted);
+        let changes = now.take_changes(&wanted);
         (now, changes)
     }
 
@@ -204,9 +112,9 @@ mod tests {
             wanted.client_limits.connect_rate = ConnectRate { tokens_max: 9, ..ConnectRate::default() };
             wanted.words = WordList::All;
             wanted.data_dir = "elsewhere".into();
-            wanted.snapshot_writes = 5;
+            wanted.member_settings.snapshot_writes = 5;
         });
-        assert_eq!(changes.taken, ["connections_max", "words", "watches_max", "connect_tokens"]);
+        assert_eq!(changes.taken, ["connections_max", "words", "connect_tokens_max", "watches_max"]);
         assert_eq!(changes.need_restart, ["data_dir", "snapshot_writes"]);
         assert_eq!((now.connections_max, now.client_limits.watches_max), (7, 8));
         assert_eq!(now.data_dir, std::path::Path::new("data"), "what needs a restart is not taken");
@@ -216,10 +124,10 @@ mod tests {
     fn keys_of_tls_are_taken_and_ports_stay() {
         let mut now = Config { tls: Some(tls("old", 1)), ..Config::new("data") };
         let wanted = Config { tls: Some(tls("new", 2)), ..now.clone() };
-        let changes = now.take_over(&wanted);
+        let changes = now.take_changes(&wanted);
         assert_eq!((changes.taken, changes.need_restart), (vec!["tls"], vec!["tls.listen"]));
         assert_eq!(now.tls, Some(tls("new", 1)));
-        let changes = now.take_over(&Config { tls: None, ..now.clone() });
+        let changes = now.take_changes(&Config { tls: None, ..now.clone() });
         assert_eq!((changes.taken, changes.need_restart), (vec![], vec!["tls"]));
     }
 
@@ -242,10 +150,10 @@ mod tests {
             Config { listen, admin_listen: Some(listen), ..Config::new("data") }
         };
         for (mut now, wanted) in [(late(7), known(7)), (known(7), late(7)), (late(7), late(7))] {
-            assert_eq!(now.take_over(&wanted), ConfigChanges::default());
+            assert_eq!(now.take_changes(&wanted), ConfigChanges::default());
         }
         for (mut now, wanted) in [(late(7), known(8)), (known(7), late(8)), (late(7), late(8))] {
-            assert_eq!(now.take_over(&wanted).need_restart, ["listen", "admin_listen"]);
+            assert_eq!(now.take_changes(&wanted).need_restart, ["listen", "admin_listen"]);
         }
     }
 }

@@ -4,23 +4,29 @@ use std::path::Path;
 
 use paddock_front::ConnectRate;
 use paddock_os::memory::available_bytes;
+use paddock_settings::{COUNT_MAX, settings};
 
-/// Limits of all clients together, and of sessions. 0 is no limit.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct ClientLimits {
-    /// Connections that are taken in a second. More wait in the operating system.
-    pub accepts_per_second_max: u32,
-    /// TLS handshakes under way. More connections are closed.
-    pub handshakes_max: u32,
-    /// The rate at which clients may connect.
-    pub connect_rate: ConnectRate,
-    /// Sessions in the ensemble. This member makes no more.
-    pub sessions_max: u32,
-    /// Watches of one session at this member, and of all.
-    pub watches_per_session_max: u32,
-    pub watches_max: u32,
-    /// Requests that the engine has to answer. A client that waits for one already adds none beyond that.
-    pub outstanding_max: u32,
+settings! {
+    /// Limits of all clients together, and of sessions. 0 is no limit.
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    pub struct ClientLimits {
+        /// Connections that are taken in a second at each port; more wait in the operating system. 0 is no limit, here and for the limits
+        /// below.
+        accepts_per_second_max: u32 = 0, number("connections", 0..=COUNT_MAX), while_running;
+        /// TLS handshakes that may be under way; with more, a connection is closed.
+        handshakes_max: u32 = 0, number("handshakes", 0..=COUNT_MAX), while_running;
+        /// The rate at which clients may connect.
+        connect_rate: ConnectRate = ConnectRate::default(), part, elsewhere;
+        /// Sessions in the ensemble; with more, this member closes clients that want a new one.
+        sessions_max: u32 = 0, number("sessions", 0..=COUNT_MAX), while_running;
+        /// Watches that a client may have at this member; with more, a request that sets one is refused.
+        watches_per_session_max: u32 = 0, number("watches", 0..=COUNT_MAX), while_running;
+        /// Watches that all clients of this member may have.
+        watches_max: u32 = 0, number("watches", 0..=COUNT_MAX), while_running;
+        /// Requests that may be under way to the log; with more, a client that waits for an answer is not read from. Of ZooKeeper's keys
+        /// the lower number counts, and its default of 1000 is not taken over.
+        outstanding_max: u32 = 0, number("requests", 0..=COUNT_MAX), while_running;
+    }
 }
 
 /// The limit of a member's memory.

@@ -50,8 +50,8 @@ fn options(shared: &Shared, settings: &EtcdSettings) -> EngineOptions {
         tick_ms: u64::from(config.tick_ms),
         write_timeout_ms: settings.write_timeout_ms,
         stale_reads: settings.stale_reads,
-        garbage_interval_ms: config.garbage_interval_ms,
-        garbage_max: config.garbage_max,
+        garbage_interval_ms: config.member_settings.garbage_interval_ms,
+        garbage_max: config.member_settings.garbage_max,
     }
 }
 

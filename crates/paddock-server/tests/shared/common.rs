@@ -13,7 +13,7 @@ use std::time::Duration;
 use paddock_client::{Client, ClientOptions, CreateMode};
 use paddock_proto::jute::{Reader, Writer};
 use paddock_proto::{ConnectRequest, Extensions, OpCode, SessionId, Zxid, frame};
-use paddock_server::{Config, Server};
+use paddock_server::{Config, MemberSettings, Server};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpSocket, TcpStream};
 use tokio::task::spawn_blocking;
@@ -25,7 +25,8 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
 /// Any free port, and files of the log that are quickly made.
 pub(crate) fn config(data_dir: &Path) -> Config {
     let listen = SocketAddr::from(([127, 0, 0, 1], 0));
-    Config { listen, segment_bytes: 1 << 20, ..Config::new(data_dir) }
+    let member_settings = MemberSettings { segment_bytes: 1 << 20, ..MemberSettings::default() };
+    Config { listen, member_settings, ..Config::new(data_dir) }
 }
 
 pub(crate) async fn connect(server: &Server) -> Client {

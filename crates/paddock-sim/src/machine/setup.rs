@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use paddock_chance::Chance;
 use paddock_front::{ClientBuffers, Counters, DigestAlgorithm, Limits};
-use paddock_member::Config;
+use paddock_member::{Config, MemberSettings};
 use paddock_proto::{MemberRole, SessionSecret};
 use paddock_replica::{Founding, Membership, WORK_AT_ONCE, raft_id};
 use paddock_tree::Tree;
@@ -139,18 +139,20 @@ impl Settings {
             founding: self.founding(member),
             refounding: None,
             tick_ms: self.tick_ms,
-            garbage_interval_ms: self.garbage_interval_ms,
-            garbage_max: 5,
+            settings: MemberSettings {
+                garbage_interval_ms: self.garbage_interval_ms,
+                garbage_max: 5,
+                snapshot_writes: self.snapshot_writes,
+                snapshot_log_bytes: self.snapshot_log_bytes,
+                snapshots_kept: self.snapshots_kept,
+                segment_bytes: self.segment_bytes,
+                log_compression: Chance::of(seed, "compression").permille(self.compressing),
+            },
             removed_at_once: Settings::REMOVED_AT_ONCE,
             work_at_once: self.work_at_once,
             long_list: self.long_list,
-            snapshot_writes: self.snapshot_writes,
-            snapshot_log_bytes: self.snapshot_log_bytes,
-            snapshots_kept: self.snapshots_kept,
             znodes_per_slice: self.znodes_per_slice,
             piece_bytes: self.piece_bytes,
-            segment_bytes: self.segment_bytes,
-            log_compression: Chance::of(seed, "compression").permille(self.compressing),
             entry_bytes_kept: self.entry_bytes_kept,
             linearizable_reads: self.linearizable_reads,
             stamps: Chance::of(seed, "stamps").permille(self.stamping),

@@ -61,7 +61,7 @@ fn a_snapshot_says_who_took_part_when_it_was_begun() {
 #[test]
 fn behind_a_damaged_snapshot_there_is_another_one_and_the_log() {
     for kept in 1..=3 {
-        let (disk, config) = (MemDisk::new(1), Config { snapshots_kept: kept, ..Config::small() });
+        let (disk, config) = (MemDisk::new(1), Config::small_with(|settings| settings.snapshots_kept = kept));
         let mut stage = Stage::start_as(&disk, config.clone()).unwrap();
         stage.live(200).unwrap();
         let Stage { member, mut shell, .. } = stage;
@@ -79,7 +79,7 @@ fn behind_a_damaged_snapshot_there_is_another_one_and_the_log() {
 #[test]
 fn the_very_first_snapshot_lets_nothing_go() {
     // The snapshot comes when there are several files of the log.
-    let (disk, config) = (MemDisk::new(1), Config { snapshot_writes: 150, ..Config::small() });
+    let (disk, config) = (MemDisk::new(1), Config::small_with(|settings| settings.snapshot_writes = 150));
     let mut stage = Stage::start_as(&disk, config.clone()).unwrap();
     let files = || snapshot::list(&disk, &config.snapshot_dir(HOME)).unwrap();
     while files().is_empty() {

@@ -34,7 +34,8 @@ impl Stage {
 
 #[test]
 fn a_snapshot_that_is_to_begin_within_an_entry_begins_behind_it() {
-    let config = Config { work_at_once: 1, snapshot_writes: u64::MAX, ..Config::small() };
+    let config = Config::small_with(|settings| settings.snapshot_writes = u64::MAX);
+    let config = Config { work_at_once: 1, ..config };
     let disk = MemDisk::new(1);
     let mut stage = Stage::start_as(&disk, config.clone()).unwrap();
     stage.shell.keeps_orders = true;
@@ -62,7 +63,9 @@ fn a_snapshot_that_is_to_begin_within_an_entry_begins_behind_it() {
 /// The log says what the commands were, and not how many transactions each is.
 #[test]
 fn whoever_reads_a_directory_makes_the_portions_that_the_member_has_made() {
-    let config = Config { snapshot_writes: u64::MAX, snapshot_log_bytes: u64::MAX, ..Config::small() };
+    let config = Config::small_with(|settings| {
+        (settings.snapshot_writes, settings.snapshot_log_bytes) = (u64::MAX, u64::MAX);
+    });
     let many = 2 * REMOVED_AT_ONCE + 7;
     let disk = MemDisk::new(1);
     let mut stage = Stage::start_as(&disk, config.clone()).unwrap();

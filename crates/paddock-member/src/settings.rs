@@ -1,0 +1,33 @@
+//! Settings of what a member does by itself: its snapshots, its log, and znodes that go by themselves.
+
+use std::ops::RangeInclusive;
+
+use paddock_settings::{COUNT_MAX, MILLISECONDS_MAX, settings};
+
+settings! {
+    /// Settings of a member that concern neither clients nor other members, as its operator gives them.
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    pub struct MemberSettings {
+        /// Interval at which empty containers and expired TTL znodes are looked for.
+        garbage_interval_ms: u64 = 60_000, number("milliseconds", 1..=MILLISECONDS_MAX), at_restart;
+        /// Number of such znodes that are removed each time, at most.
+        garbage_max: usize = 10_000, number("znodes", 1..=COUNT_MAX), at_restart;
+        /// Number of writes after which a snapshot is taken.
+        snapshot_writes: u64 = 1_000_000, number("writes", 1..=i64::MAX), at_restart;
+        /// Bytes of log after which a snapshot is taken, if that comes before the number of writes.
+        snapshot_log_bytes: u64 = 256 << 20, number("bytes", 1..=i64::MAX), at_restart;
+        /// Number of snapshots that are kept.
+        snapshots_kept: usize = 3, number("snapshots", 1..=COUNT_MAX), at_restart;
+        /// Size that files of the log have at most. The first one of a new member has 4 MiB, and each next one twice as much until that
+        /// size, with a spare one ahead: an empty member takes 12 MiB.
+        segment_bytes: u64 = 64 << 20, number("bytes", MemberSettings::SEGMENT_BYTES, multiple_of 4096), at_restart;
+        /// True if what is written to the log from now on is compressed; what is there is read either way.
+        /// [What it costs](performance/compression.md).
+        log_compression: bool = false, flag, at_restart;
+    }
+}
+
+impl MemberSettings {
+    /// Sizes that files of the log can have.
+    pub const SEGMENT_BYTES: RangeInclusive<i64> = 64 << 10..=1 << 30;
+}
