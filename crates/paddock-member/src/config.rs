@@ -45,8 +45,6 @@ pub struct Config {
     pub znodes_per_slice: usize,
     /// Bytes of a piece in which a snapshot travels to another member.
     pub piece_bytes: u64,
-    /// Bytes of applied entries that stay in memory for followers that lag a little.
-    pub entry_bytes_kept: usize,
     /// True if every read sees all that was written anywhere before it was asked.
     pub linearizable_reads: bool,
     /// Zxids are stamps of the leader's clock where this member leads. See `ReplicaOptions`.
@@ -105,6 +103,7 @@ impl Config {
                 snapshot_log_bytes: 1 << 20,
                 snapshots_kept: 2,
                 segment_bytes: 4096,
+                entry_bytes_kept: 1000,
                 ..MemberSettings::default()
             },
             tick_ms: 2000,
@@ -113,7 +112,6 @@ impl Config {
             long_list: paddock_tree::Tree::LONG_LIST,
             znodes_per_slice: 3,
             piece_bytes: 100,
-            entry_bytes_kept: 1000,
             linearizable_reads: false,
             stamps: false,
             lease_clock_bound_ms: None,

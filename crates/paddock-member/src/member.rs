@@ -583,7 +583,7 @@ fn replica_options(config: &Config) -> ReplicaOptions {
         garbage_max: config.settings.garbage_max,
         removed_at_once: config.removed_at_once,
         work_at_once: config.work_at_once,
-        entry_bytes_kept: config.entry_bytes_kept,
+        entry_bytes_kept: config.settings.entry_bytes_kept,
         linearizable_reads: config.linearizable_reads,
         stamps: config.stamps,
         lease_clock_bound_ms: config.lease_clock_bound_ms,

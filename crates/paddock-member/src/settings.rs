@@ -24,6 +24,8 @@ settings! {
         /// True if what is written to the log from now on is compressed; what is there is read either way.
         /// [What it costs](performance/compression.md).
         log_compression: bool = false, flag, at_restart;
+        /// Bytes of applied entries that stay in memory for followers that lag a little.
+        entry_bytes_kept: usize = 8 << 20, section, elsewhere;
     }
 }
 

@@ -41,8 +41,6 @@ use paddock_tls::random_bytes;
 
 /// The unit of session expiry by default, in milliseconds.
 const TICK_MS: u32 = 2000;
-/// Bytes of applied entries that are kept in memory.
-const ENTRY_BYTES_KEPT: usize = 8 << 20;
 /// A slice of a snapshot takes some 100 microseconds.
 const ZNODES_PER_SLICE: usize = 1024;
 /// Bytes of a snapshot in one message.
@@ -232,21 +230,24 @@ impl Config {
 
     /// The settings of the member, which concern neither clients nor the network.
     pub(crate) fn of_member(&self) -> paddock_member::Config {
+        let mut settings = self.member_settings.clone();
+        if self.ensemble.is_none() {
+            // No follower lags behind a member alone.
+            settings.entry_bytes_kept = 0;
+        }
         paddock_member::Config {
             data_dir: self.data_dir.clone(),
             log_dir: self.log_dir.clone(),
             member: self.member,
             founding: self.founding(),
             refounding: self.refounding(),
-            settings: self.member_settings.clone(),
+            settings,
             tick_ms: u64::from(self.tick_ms),
             removed_at_once: REMOVED_AT_ONCE,
             work_at_once: WORK_AT_ONCE,
             long_list: Tree::LONG_LIST,
             znodes_per_slice: ZNODES_PER_SLICE,
             piece_bytes: PIECE_BYTES,
-            // No follower lags behind a member alone.
-            entry_bytes_kept: if self.ensemble.is_some() { ENTRY_BYTES_KEPT } else { 0 },
             linearizable_reads: self.has_linearizable_reads(),
             // With one group zxids are counted.
             stamps: false,
