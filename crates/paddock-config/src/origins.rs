@@ -141,6 +141,7 @@ pub(super) const OF_KEEPER: &[(&str, &str)] = &[
     ("keeper_server.coordination_settings.snapshots_to_keep", "snapshots_kept"),
     ("keeper_server.coordination_settings.max_log_file_size", "segment_bytes"),
     ("keeper_server.coordination_settings.compress_logs", "log_compression"),
+    ("keeper_server.coordination_settings.latest_logs_cache_size_threshold", "entry_bytes_kept"),
     ("keeper_server.coordination_settings.max_request_size", "frame_bytes_max"),
     ("keeper_server.coordination_settings.quorum_reads", "ensemble.linearizable_reads"),
 ];

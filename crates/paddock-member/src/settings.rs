@@ -24,8 +24,8 @@ settings! {
         /// True if what is written to the log from now on is compressed; what is there is read either way.
         /// [What it costs](performance/compression.md).
         log_compression: bool = false, flag, at_restart;
-        /// Bytes of applied entries that stay in memory for followers that lag a little.
-        entry_bytes_kept: usize = 8 << 20, section, elsewhere;
+        /// Bytes of applied entries that a member of an ensemble keeps in memory, for members that lag: one that lags more gets a snapshot.
+        entry_bytes_kept: usize = 8 << 20, number("bytes", 0..=i64::MAX), at_restart;
     }
 }
 

@@ -361,3 +361,20 @@ impl WordList {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_member_has_its_settings_as_they_are() {
+        let member_settings =
+            MemberSettings { entry_bytes_kept: 7, snapshots_kept: 5, ..MemberSettings::default() };
+        let alone = Config { member_settings: member_settings.clone(), ..Config::default() };
+        let of_ensemble = Config { ensemble: Some(Ensemble::default()), ..alone.clone() };
+        assert_eq!(of_ensemble.of_member().settings, member_settings);
+        // No follower lags behind a member alone.
+        let expected = MemberSettings { entry_bytes_kept: 0, ..member_settings };
+        assert_eq!(alone.of_member().settings, expected);
+    }
+}

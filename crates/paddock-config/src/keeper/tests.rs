@@ -116,6 +116,10 @@ fn every_key_sets_its_field() {
             alone_with(|settings| settings.snapshots_kept = 1),
         ),
         (
+            &coordination("<latest_logs_cache_size_threshold>1073741824</latest_logs_cache_size_threshold>"),
+            alone_with(|settings| settings.entry_bytes_kept = 1 << 30),
+        ),
+        (
             &coordination("<compress_logs>true</compress_logs>"),
             alone_with(|settings| settings.log_compression = true),
         ),

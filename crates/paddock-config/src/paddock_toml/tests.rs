@@ -100,6 +100,7 @@ fn every_key_sets_its_field() {
         ("snapshot_log_bytes = 8", of_member(|settings| settings.snapshot_log_bytes = 8)),
         ("snapshots_kept = 1", of_member(|settings| settings.snapshots_kept = 1)),
         ("segment_bytes = 65536", of_member(|settings| settings.segment_bytes = 65536)),
+        ("entry_bytes_kept = 0", of_member(|settings| settings.entry_bytes_kept = 0)),
         ("log_compression = true", of_member(|settings| settings.log_compression = true)),
         ("workers = 4", Config { workers: 4, ..defaults() }),
     ] {
