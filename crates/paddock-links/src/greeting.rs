@@ -103,7 +103,8 @@ impl Verdict {
     }
 }
 
-pub(super) const VERSION: u16 = 4;
+/// Version of what members say to each other; both have to have the same.
+pub const VERSION: u16 = 4;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Hello {

@@ -34,6 +34,7 @@ mod stream;
 mod tests;
 mod tls_stream;
 
+pub use greeting::VERSION as LINK_VERSION;
 pub use inflow::Received;
 pub use links::Links;
 pub use settings::{LinkOptions, MESSAGE_BYTES_MAX, PeerAddress, Timing};

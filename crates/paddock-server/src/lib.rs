@@ -50,6 +50,7 @@ pub use error::ServerError;
 pub use etcd::EtcdClient;
 pub use mirror::{Mirror, SourceLink};
 pub use paddock_forward::{Held, MirrorMode, SourceRequest};
+pub use paddock_links::LINK_VERSION;
 pub use paddock_member::{IdentityError, IncomingError, MemberError, RecoveryError};
 pub use paddock_os::binding::BindError;
 pub use paddock_os::descriptors::raise_descriptor_limit;

@@ -21,8 +21,11 @@ use std::fmt;
 
 pub use disk::{Access, Disk, DiskFile, MemDisk, OsDisk};
 pub use lock::{DirLock, LockError};
-pub use log::{Housekeeper, Log, LogError, LogOptions, PAYLOAD_BYTES_MAX, Progress, ReadLog, Record, Replay};
-pub use snapshot::{SnapshotError, SnapshotMeta, SnapshotReader, SnapshotWriter};
+pub use log::{
+    Housekeeper, LOG_VERSIONS, Log, LogError, LogOptions, PAYLOAD_BYTES_MAX, Progress, ReadLog, Record,
+    Replay,
+};
+pub use snapshot::{SNAPSHOT_FILE_VERSION, SnapshotError, SnapshotMeta, SnapshotReader, SnapshotWriter};
 
 /// The Raft group a record belongs to. Several groups share one log and one sync.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]

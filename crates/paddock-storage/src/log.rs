@@ -47,6 +47,7 @@ use std::sync::Arc;
 pub use error::{Damage, LogError};
 pub use housekeeper::Housekeeper;
 pub use record::{PAYLOAD_BYTES_MAX, Record};
+pub use segment::LOG_VERSIONS;
 
 use crate::disk::{Access, Disk, DiskFile};
 use crate::{GroupNumber, Index};

@@ -47,7 +47,7 @@ pub use files::{
     Newest, Skipped, SnapshotFile, list, newest_valid, remove_unfinished, retain, snapshot_path, verify,
     verify_unfinished,
 };
-pub use format::{BLOCK_BYTES_MAX, SnapshotTotals};
+pub use format::{BLOCK_BYTES_MAX, SNAPSHOT_FILE_VERSION, SnapshotTotals};
 pub use reader::{CompressedBlock, SnapshotReader};
 pub use writer::SnapshotWriter;
 

@@ -61,7 +61,7 @@ pub use quota::QuotaUse;
 pub use quota_overruns::{QuotaLimit, QuotaOverrun, QuotaOverruns};
 pub use read::{Asker, Guess, Guesses, check_reply_bytes, multi_read};
 pub use session::is_proof;
-pub use snapshot::SnapshotScan;
+pub use snapshot::{SNAPSHOT_FORMATS, SnapshotScan};
 pub use store::{Znode, ZnodeKind};
 pub use tree::{EphemeralCursor, ExpiryCursor, Tree};
 pub use trial::Touched;

@@ -3,6 +3,8 @@
 //! A snapshot is the state exactly as it was when it began, whatever is written meanwhile. How blocks get to a file, and
 //! how a torn file is recognised, is for others: each block here is only what `TreeLoader` is to be given back.
 
+use std::ops::RangeInclusive;
+
 use paddock_proto::jute::Writer;
 use paddock_proto::narrow_member_number;
 
@@ -19,6 +21,8 @@ pub(crate) const FORMAT_OF_NARROW_NUMBERS: i32 = 5;
 pub(crate) const FORMAT_WITHOUT_MOVES: i32 = 4;
 /// The number of snapshots of builds that knew ZooKeeper's passwords only, which are read.
 pub(crate) const FORMAT_WITHOUT_SECRET: i32 = 3;
+/// Formats of a tree in a snapshot: all that are read; the last one is written.
+pub const SNAPSHOT_FORMATS: RangeInclusive<i32> = FORMAT_WITHOUT_SECRET..=FORMAT;
 pub(crate) const HEADER_BLOCK: u8 = b'H';
 pub(crate) const ZNODE_BLOCK: u8 = b'Z';
 

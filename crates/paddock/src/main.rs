@@ -6,6 +6,7 @@
 mod access;
 mod bench;
 mod diff;
+mod documents;
 mod etcd_access;
 mod export;
 mod identity_source;
@@ -14,11 +15,12 @@ mod logs;
 mod moving;
 mod server;
 mod signals;
+mod version;
 
 use std::panic;
 use std::process::{self, ExitCode};
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory as _, Parser, Subcommand};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -44,6 +46,10 @@ enum Command {
     Import(import::Args),
     Export(export::Args),
     Diff(diff::Args),
+    Version(version::VersionArgs),
+    Completions(documents::CompletionArgs),
+    #[command(name = "man", hide = true)]
+    Manual(documents::ManualArgs),
 }
 
 fn main() -> ExitCode {
@@ -66,6 +72,9 @@ fn run(command: Command) -> ExitCode {
         Command::Import(args) => moving::ended(import::run(&args)),
         Command::Export(args) => moving::ended(export::run(&args)),
         Command::Diff(args) => diff::run(&args),
+        Command::Version(args) => version::run(&args),
+        Command::Completions(args) => documents::complete(&args, Cli::command()),
+        Command::Manual(args) => documents::write_manual(&args, Cli::command()),
     }
 }
 

@@ -13,6 +13,7 @@
 //! ```
 //! Records follow it, then zeros.
 
+use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 
 use super::groups::Ranges;
@@ -22,6 +23,8 @@ pub(super) const SEGMENT_HEADER_BYTES: usize = 48;
 const MAGIC: &[u8; 8] = b"PADKLOG\0";
 /// 1 had no records with short headers.
 pub(super) const VERSION: u32 = 2;
+/// Versions of a file of the log: all that are read; the last one is written.
+pub const LOG_VERSIONS: RangeInclusive<u32> = 1..=VERSION;
 const SEGMENT_PREFIX: &str = "log-";
 const SPARE_PREFIX: &str = "spare-";
 
@@ -86,7 +89,7 @@ impl SegmentHeader {
             return Err(HeaderError::Invalid);
         }
         let version = u32_at(bytes, 8);
-        if !(1..=VERSION).contains(&version) {
+        if !LOG_VERSIONS.contains(&version) {
             return Err(HeaderError::UnknownVersion(version));
         }
         let header = Self {

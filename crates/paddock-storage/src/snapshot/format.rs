@@ -12,7 +12,8 @@ pub(super) const BLOCK_HEADER_BYTES: usize = 12;
 pub(super) const FOOTER_BYTES: usize = 36;
 
 const MAGIC: &[u8; 8] = b"PADKSNAP";
-const VERSION: u32 = 1;
+/// Version of a snapshot file, which is read and written.
+pub const SNAPSHOT_FILE_VERSION: u32 = 1;
 
 /// Totals of the whole file, from its footer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -49,7 +50,7 @@ pub(super) fn encode_header(meta: &SnapshotMeta) -> Vec<u8> {
     assert!(meta.app.len() <= APP_BYTES_MAX, "{} app bytes are too many", meta.app.len());
     let mut out = Vec::with_capacity(HEADER_BYTES + meta.app.len());
     out.extend_from_slice(MAGIC);
-    out.extend_from_slice(&VERSION.to_le_bytes());
+    out.extend_from_slice(&SNAPSHOT_FILE_VERSION.to_le_bytes());
     out.extend_from_slice(&meta.group.0.to_le_bytes());
     out.extend_from_slice(&meta.term.0.to_le_bytes());
     out.extend_from_slice(&meta.index.0.to_le_bytes());
@@ -71,7 +72,7 @@ impl Header {
     }
 
     pub(super) fn is_known_version(&self) -> bool {
-        self.version == VERSION
+        self.version == SNAPSHOT_FILE_VERSION
     }
 
     pub(super) fn with_app(self, app: Vec<u8>) -> Result<SnapshotMeta, SnapshotDamage> {
