@@ -37,14 +37,21 @@ fn report(arguments: &[&str]) -> Value {
 /// Starts a run against `server` and returns when the server has taken `packets` packets of it.
 fn start(server: &Server, arguments: &[&str], packets: u64) -> Child {
     let hosts = server.address().to_string();
-    let run = bench(&[arguments, &["--hosts", &hosts, "--json", "--quiet"]].concat())
+    let mut run = bench(&[arguments, &["--hosts", &hosts, "--json", "--quiet"]].concat())
         .stdout(Stdio::piped())
         .spawn()
         .expect("run paddock bench");
+    await_packets(server, packets, &mut run);
+    run
+}
+
+/// Waits until the server has taken `packets` packets; fails if the run, which sends them, ends before.
+fn await_packets(server: &Server, packets: u64, run: &mut Child) {
     while packets_received(server) < packets {
+        let end = run.try_wait().expect("look at paddock bench");
+        assert!(end.is_none(), "the run ended before the server had {packets} packets: {end:?}");
         thread::yield_now();
     }
-    run
 }
 
 /// Waits for the end of a run: its exit code and its report, which there has to be.
@@ -332,13 +339,11 @@ fn a_server_that_dies_leaves_a_report() {
 #[test]
 fn a_run_goes_on_with_a_server_that_comes_back() {
     let mut server = Server::start(ServerKind::Paddock);
-    let run = start(&server, &["create", "--time", "6s", "--continue-on-errors"], 5000);
+    let mut run = start(&server, &["create", "--time", "6s", "--continue-on-errors"], 5000);
     server.kill();
     server.restart();
     let before = packets_received(&server);
-    while packets_received(&server) < before + 1000 {
-        thread::yield_now();
-    }
+    await_packets(&server, before + 1000, &mut run);
     let (exit, report) = finish(run);
     assert_eq!(exit, Some(1), "errors are errors");
     assert_eq!(report["ended"], "complete", "{report}");
