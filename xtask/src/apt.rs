@@ -52,8 +52,31 @@ pub(crate) fn unpack_alone(packages: &[&str], directory: &Path, log: &Path) -> R
     unpack_archives(&archives, directory, log)
 }
 
+/// Unpacks packages of another architecture, such as `libc6:arm64`, without the packages that these depend on.
+pub(crate) fn unpack_foreign(
+    architecture: &str,
+    packages: &[&str],
+    directory: &Path,
+    log: &Path,
+) -> Result<(), Error> {
+    let archives = directory.join("archives");
+    fs::create_dir_all(&archives).map_err(Error::io("create", &archives))?;
+    // A list without this machine's own architecture would say that apt itself cannot run.
+    let native = Program::new("dpkg").arg("--print-architecture").output()?;
+    let both = format!("-oAPT::Architectures={native},{architecture}");
+    let options = [both.as_str()];
+    let apt = own_apt_with(&options, directory, log)?;
+    apt().arg("download").args(packages).current_dir(&archives).run()?;
+    unpack_archives(&archives, directory, log)
+}
+
 /// An apt-get with lists of packages below a directory, which are up to date.
 fn own_apt(directory: &Path, log: &Path) -> Result<impl Fn() -> Program, Error> {
+    own_apt_with(&[], directory, log)
+}
+
+fn own_apt_with(options: &[&str], directory: &Path, log: &Path) -> Result<impl Fn() -> Program, Error> {
+    let options: Vec<String> = options.iter().map(|&option| option.to_owned()).collect();
     let lists = directory.join("lists");
     fs::create_dir_all(lists.join("partial")).map_err(Error::io("create", &lists))?;
     let (directory, log) = (directory.to_owned(), log.to_owned());
@@ -63,6 +86,7 @@ fn own_apt(directory: &Path, log: &Path) -> Result<impl Fn() -> Program, Error> 
             .arg(format!("-oDir::State::lists={}", lists.display()))
             .arg(format!("-oDir::Cache={}", directory.display()))
             .arg("-oDebug::NoLocking=1")
+            .args(&options)
             .env("DEBIAN_FRONTEND", "noninteractive")
             .log_to(&log)
     };
@@ -89,6 +113,6 @@ fn archives_in(directory: &Path) -> Result<Vec<PathBuf>, Error> {
     Ok(archives)
 }
 
-fn is_root() -> bool {
+pub(crate) fn is_root() -> bool {
     Program::new("sh").args(["-c", "test \"$(id -u)\" = 0"]).succeeds()
 }

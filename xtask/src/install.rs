@@ -3,6 +3,8 @@
 //! Each installer is quick when its work is done already: a stamp file, written last, holds what it was done from.
 //! Two that want the same at the same time wait for each other. Proxies and mirrors are the business of pip's, Maven's and apt's own settings, which pass through untouched.
 
+mod debian_roots;
+
 use std::collections::BTreeMap;
 use std::env;
 use std::ffi::OsString;
@@ -13,6 +15,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use crate::apt;
 use crate::layout::Layout;
 use crate::process::{Error, Program};
+
+pub(crate) use debian_roots::install as debian_roots;
 
 /// A thing to install, for those who only want it to be there.
 #[derive(Clone, Copy, Debug)]
@@ -31,6 +35,7 @@ pub(crate) enum Part {
     Gungraun,
     Valgrind,
     Kerberos,
+    DebianRoots,
 }
 
 impl Part {
@@ -50,6 +55,7 @@ impl Part {
             Part::Gungraun => gungraun(layout).map(drop),
             Part::Valgrind => valgrind(layout).map(drop),
             Part::Kerberos => kerberos(layout).map(drop),
+            Part::DebianRoots => debian_roots::install(layout).map(drop),
         }
     }
 }
@@ -331,7 +337,7 @@ fn font_settings(directory: &Path) -> String {
 }
 
 /// The library directories of an unpacked package tree, before those that are set already.
-fn library_path(root: &Path) -> Result<OsString, Error> {
+pub(crate) fn library_path(root: &Path) -> Result<OsString, Error> {
     let mut places = Vec::new();
     // Debian keeps libraries one level down, in a directory named for the machine's kind.
     for library in [root.join("usr/lib"), root.join("lib")].iter().filter(|library| library.exists()) {
@@ -349,7 +355,11 @@ fn library_path(root: &Path) -> Result<OsString, Error> {
 static UNDER_WAY: Mutex<BTreeMap<PathBuf, Arc<Mutex<()>>>> = Mutex::new(BTreeMap::new());
 
 /// Runs `install` into an empty `directory`, unless that was done before from the same `source`.
-fn once(directory: &Path, source: &str, install: impl FnOnce() -> Result<(), Error>) -> Result<(), Error> {
+pub(crate) fn once(
+    directory: &Path,
+    source: &str,
+    install: impl FnOnce() -> Result<(), Error>,
+) -> Result<(), Error> {
     let lock = UNDER_WAY
         .lock()
         .expect("no installer runs under this lock")

@@ -55,6 +55,16 @@ impl Layout {
         self.target.join("profile").join(name)
     }
 
+    /// Directory of what is shipped.
+    pub(crate) fn dist(&self) -> PathBuf {
+        self.target.join("dist")
+    }
+
+    /// Directory of what is on its way to be shipped.
+    pub(crate) fn dist_work(&self, name: &str) -> PathBuf {
+        self.target.join("dist-work").join(name)
+    }
+
     /// Directory of an ensemble of `members` members, unless another place is named.
     pub(crate) fn cluster(&self, members: &str) -> PathBuf {
         self.target.join("cluster").join(members)

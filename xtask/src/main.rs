@@ -2,7 +2,7 @@
 //!
 //! `structure` checks what no compiler does, `stages` says what is tested, `torture` and `soak` look for what tests have not found, `breaks` proves the simulator,
 //! `compare` and `profile` say what is measured, `instructions` what is counted, `cluster` starts members to try things on,
-//! `install` puts what tests and comparisons need below the target directory, `process` runs other programs. Nothing here is
+//! `dist` makes what is shipped, `install` puts what tests and comparisons need below the target directory, `process` runs other programs. Nothing here is
 //! part of the product.
 
 mod apt;
@@ -10,6 +10,7 @@ mod breaks;
 mod cluster;
 mod compare;
 mod counts;
+mod dist;
 mod install;
 mod instructions;
 mod layout;
@@ -76,6 +77,9 @@ enum Task {
     /// Start members on loopback and tell what happens to them
     #[command(after_help = cluster::HELP)]
     Cluster(cluster::Options),
+    /// Make what is shipped: archives, packages, check sums
+    #[command(after_help = dist::HELP)]
+    Dist(dist::DistOptions),
 }
 
 const TEST_HELP: &str = "\
@@ -125,6 +129,7 @@ fn run(task: Task) -> Result<bool, Error> {
         Task::Profile(options) => profile::run(&layout, &options),
         Task::Breaks(options) => breaks::run(&layout, &options),
         Task::Cluster(options) => cluster::run(&layout, &options),
+        Task::Dist(options) => dist::run(&layout, &options),
     }
 }
 

@@ -68,6 +68,11 @@ impl Program {
         self
     }
 
+    pub(crate) fn envs(mut self, variables: &[(&str, OsString)]) -> Self {
+        self.command.envs(variables.iter().map(|(name, value)| (name, value)));
+        self
+    }
+
     pub(crate) fn current_dir(mut self, directory: &Path) -> Self {
         self.command.current_dir(directory);
         self

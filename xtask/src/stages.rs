@@ -58,7 +58,7 @@ enum Company {
 
 /// In the order in which they begin: first what others need; then those for which nothing more is compiled, while that is done for others;
 /// of each kind those that take longest.
-const STAGES: [TestStage; 23] = [
+const STAGES: [TestStage; 24] = [
     TestStage {
         name: BUILD,
         about: "the paddock binary, as released",
@@ -247,6 +247,15 @@ const STAGES: [TestStage; 23] = [
         company: Company::Alone,
         installs: &[],
         run: rust::namespaces,
+    },
+    TestStage {
+        name: "packages",
+        about: "what is shipped: packages on a bare Debian and under systemd, the file alone, lintian; only with --all, or named",
+        needs_server: false,
+        is_long: true,
+        company: Company::Alone,
+        installs: &[Part::Python, Part::DebianRoots],
+        run: python::packages,
     },
     TestStage {
         name: "etcd-suites",

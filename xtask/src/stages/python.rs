@@ -7,6 +7,7 @@ use std::path::Path;
 use super::outcome::StageOutcome;
 use super::{go, ports};
 use crate::counts::TestCounts;
+use crate::dist;
 use crate::install;
 use crate::layout::Layout;
 use crate::process::{Error, Program};
@@ -147,6 +148,13 @@ pub(super) fn clickhouse(layout: &Layout) -> Result<StageOutcome, Error> {
 pub(super) fn kafka(layout: &Layout) -> Result<StageOutcome, Error> {
     let variables = vec![("KAFKA_CLASSPATH", install::kafka(layout)?.into())];
     pytest(layout, "kafka", &["--ignore-glob=*/test_on_etcd.py".to_owned()], variables)
+}
+
+/// Packages and archives as they are shipped, on Debians of their own.
+pub(super) fn packages(layout: &Layout) -> Result<StageOutcome, Error> {
+    let mut variables = dist::for_tests(layout)?;
+    variables.extend(install::debian_roots(layout)?);
+    pytest(layout, "packages", &[], variables)
 }
 
 /// Runs the directory of tests that is named like the stage.

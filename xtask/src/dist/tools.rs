@@ -1,0 +1,167 @@
+//! Programs that make a distribution, at fixed versions, and where they come from.
+//!
+//! Zig links against the glibc that it is told, and `cargo-zigbuild` tells it; both are packages of PyPI. `cargo-auditable` writes
+//! the list of crates into the program. Debian has the rest.
+
+use std::env;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use super::target::Target;
+use crate::apt;
+use crate::install::{library_path, once};
+use crate::layout::Layout;
+use crate::process::{Error, Program};
+
+const PYTHON_PACKAGES: [&str; 2] = ["ziglang==0.17.1", "cargo-zigbuild==0.24.1"];
+const AUDITABLE: &str = "0.7.7";
+
+/// A Cargo that compiles for one target.
+#[derive(Debug)]
+pub(super) struct Compiler {
+    rustc: PathBuf,
+    variables: Vec<(&'static str, OsString)>,
+}
+
+impl Compiler {
+    /// The toolchain of this machine if it has the target's standard library, otherwise Debian's.
+    pub(super) fn install(layout: &Layout, target: Target) -> Result<Self, Error> {
+        let path = env::var_os("PATH").unwrap_or_default();
+        let path = [zig(layout)?, auditable(layout)?].into_iter().chain(env::split_paths(&path));
+        let path = env::join_paths(path).map_err(|error| Error::new(format!("PATH: {error}")))?;
+        let variables = vec![("PATH", path), ("XDG_CACHE_HOME", layout.dist_work("cache").into())];
+        let mut compiler = Self { rustc: "rustc".into(), variables };
+        let libraries = compiler.rustc().args(["--print", "target-libdir", "--target", &target.triple()]);
+        if Path::new(&libraries.output()?).is_dir() {
+            return Ok(compiler);
+        }
+        let root = debian_rust(layout, target)?;
+        compiler.rustc = root.join("usr/bin/rustc");
+        compiler.variables.push(("RUSTC", compiler.rustc.clone().into()));
+        compiler.variables.push(("LD_LIBRARY_PATH", library_path(&root)?));
+        Ok(compiler)
+    }
+
+    /// `cargo auditable`, whose next argument is the command.
+    pub(super) fn cargo(&self) -> Program {
+        Program::new("cargo-auditable").arg("auditable").envs(&self.variables)
+    }
+
+    fn rustc(&self) -> Program {
+        Program::new(&self.rustc).envs(&self.variables)
+    }
+
+    /// Directory of the standard library's sources, if it is installed: paths into it are of this machine then.
+    pub(super) fn sources(&self) -> Result<PathBuf, Error> {
+        Ok(Path::new(&self.rustc().args(["--print", "sysroot"]).output()?).join("lib/rustlib/src/rust"))
+    }
+}
+
+/// Directory of Debian's compiler of Rust, the one of which browsers are built, with the standard libraries of this machine and of a target.
+fn debian_rust(layout: &Layout, target: Target) -> Result<PathBuf, Error> {
+    let directory = layout.environment(&format!("rust-web-{}", target.debian()));
+    let library = format!("libstd-rust-web-dev:{}", target.debian());
+    once(&directory, &library, || {
+        let log = layout.log("install-rust-web");
+        // Unpacked into one root: a compiler takes no library but of its own version.
+        apt::unpack(&["rustc-web"], &directory, &log)?;
+        apt::unpack_foreign(target.debian(), &[&library], &directory, &log)
+    })?;
+    Ok(directory.join("root"))
+}
+
+/// Directory of the programs of a Python environment with Zig.
+fn zig(layout: &Layout) -> Result<PathBuf, Error> {
+    let directory = layout.environment("zig");
+    once(&directory, &PYTHON_PACKAGES.join(", "), || {
+        let log = layout.log("install-zig");
+        Program::new("python3").args(["-m", "venv"]).arg(&directory).log_to(&log).run()?;
+        let pip = Program::new(directory.join("bin/python")).args(["-m", "pip", "install"]);
+        pip.args(PYTHON_PACKAGES).log_to(&log).run()
+    })?;
+    Ok(directory.join("bin"))
+}
+
+/// Directory of `cargo-auditable`.
+fn auditable(layout: &Layout) -> Result<PathBuf, Error> {
+    let directory = layout.environment("cargo-auditable");
+    once(&directory, AUDITABLE, || {
+        let cargo = layout.cargo().args(["install", "--debug", "--locked", "--root"]).arg(&directory);
+        cargo.args(["--version", AUDITABLE, "cargo-auditable"]).log_to(&layout.log("install-auditable")).run()
+    })?;
+    Ok(directory.join("bin"))
+}
+
+/// A program with the variables that let it run.
+#[derive(Debug)]
+pub(super) struct Tool {
+    pub(super) program: PathBuf,
+    pub(super) variables: Vec<(&'static str, OsString)>,
+}
+
+impl Tool {
+    pub(super) fn program(&self) -> Program {
+        Program::new(&self.program).envs(&self.variables)
+    }
+}
+
+/// The `objcopy` of a target: that of this machine for its own programs, and Debian's for others.
+pub(super) fn objcopy(layout: &Layout, target: Target) -> Result<Tool, Error> {
+    if target.is_of_this_machine() {
+        return Ok(Tool { program: "objcopy".into(), variables: Vec::new() });
+    }
+    let name = format!("binutils-{}-linux-gnu", target.machine());
+    let directory = layout.environment(&name);
+    once(&directory, &name, || apt::unpack(&[&name], &directory, &layout.log("install-binutils")))?;
+    let root = directory.join("root");
+    Ok(Tool {
+        program: root.join(format!("usr/bin/{}-linux-gnu-objcopy", target.machine())),
+        variables: vec![("LD_LIBRARY_PATH", library_path(&root)?)],
+    })
+}
+
+/// Debian's minisign.
+pub(super) fn minisign(layout: &Layout) -> Result<Tool, Error> {
+    if Program::new("minisign").arg("-v").succeeds() {
+        return Ok(Tool { program: "minisign".into(), variables: Vec::new() });
+    }
+    let directory = layout.environment("minisign");
+    once(&directory, "minisign", || apt::unpack(&["minisign"], &directory, &layout.log("install-minisign")))?;
+    let root = directory.join("root");
+    Ok(Tool {
+        program: root.join("usr/bin/minisign"),
+        variables: vec![("LD_LIBRARY_PATH", library_path(&root)?)],
+    })
+}
+
+/// Debian's `rpmbuild`, or another program of its package.
+pub(super) fn rpm(layout: &Layout, name: &str) -> Result<Tool, Error> {
+    if Program::new(name).arg("--version").succeeds() {
+        return Ok(Tool { program: name.into(), variables: Vec::new() });
+    }
+    let directory = layout.environment("rpm");
+    once(&directory, "rpm", || apt::unpack(&["rpm"], &directory, &layout.log("install-rpm")))?;
+    let root = directory.join("root");
+    Ok(Tool {
+        program: root.join("usr/bin").join(name),
+        variables: vec![
+            ("LD_LIBRARY_PATH", library_path(&root)?),
+            ("RPM_CONFIGDIR", root.join("usr/lib/rpm").into()),
+        ],
+    })
+}
+
+/// An emulator of a target, and the directory of Debian's C library for it.
+pub(super) fn emulator(layout: &Layout, target: Target) -> Result<(PathBuf, PathBuf), Error> {
+    let directory = layout.environment("qemu");
+    once(&directory, "qemu-user-static", || {
+        apt::unpack(&["qemu-user-static"], &directory, &layout.log("install-qemu"))
+    })?;
+    let name = format!("qemu-{}-static", target.machine());
+    let libraries = layout.environment("libc-arm64");
+    let packages = ["libc6:arm64", "libgcc-s1:arm64"];
+    once(&libraries, &packages.join(", "), || {
+        apt::unpack_foreign("arm64", &packages, &libraries, &layout.log("install-libc-arm64"))
+    })?;
+    Ok((directory.join("root/usr/bin").join(name), libraries.join("root")))
+}
