@@ -14,6 +14,7 @@ mod import;
 mod logs;
 mod moving;
 mod server;
+mod shell;
 mod signals;
 mod version;
 
@@ -29,6 +30,7 @@ Examples:
   paddock bench run create --hosts 127.0.0.1:2181
   paddock import zookeeper --data-dir /var/lib/zookeeper --to /var/lib/paddock
   paddock diff zk1:2181 paddock1:2181
+  paddock shell zk1:2181 -- ls /
   paddock server --help";
 
 /// A coordination service that speaks ZooKeeper's protocol.
@@ -50,6 +52,7 @@ enum Command {
     Completions(documents::CompletionArgs),
     #[command(name = "man", hide = true)]
     Manual(documents::ManualArgs),
+    Shell(Box<shell::ShellArgs>),
 }
 
 fn main() -> ExitCode {
@@ -75,6 +78,7 @@ fn run(command: Command) -> ExitCode {
         Command::Version(args) => version::run(&args),
         Command::Completions(args) => documents::complete(&args, Cli::command()),
         Command::Manual(args) => documents::write_manual(&args, Cli::command()),
+        Command::Shell(args) => shell::run(&args),
     }
 }
 

@@ -26,6 +26,7 @@ const FLOORS: &[(&str, u32)] = &[
     ("paddock-client", 3),
     ("paddock-member", 4),
     ("paddock-bench", 4),
+    ("paddock-shell", 4),
     ("paddock-etcd", 4),
     ("paddock-statistics", 4),
     ("paddock-cross-check", 5),
