@@ -7,7 +7,7 @@ use std::cell::{Cell, RefCell};
 use std::env;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, ChildStderr, Command, Stdio};
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
@@ -229,6 +229,8 @@ fn start(pipe: &Pipe) -> Server {
 /// Calls of the system that fail, until this is dropped.
 struct RefusedCalls {
     tracer: Child,
+    /// Held open: the tracer has a line for each thread that begins, and would end without a reader.
+    _errors: BufReader<ChildStderr>,
 }
 
 impl RefusedCalls {
@@ -245,10 +247,10 @@ impl RefusedCalls {
         let mut tracer =
             started.inspect_err(|error| println!("skipped: {calls}: start strace: {error}")).ok()?;
         let mut told = String::new();
-        let errors = tracer.stderr.take().expect("it is a pipe");
-        BufReader::new(errors).read_line(&mut told).expect("read what strace says");
+        let mut errors = BufReader::new(tracer.stderr.take().expect("it is a pipe"));
+        errors.read_line(&mut told).expect("read what strace says");
         if told.contains("attached") {
-            return Some(RefusedCalls { tracer });
+            return Some(RefusedCalls { tracer, _errors: errors });
         }
         println!("skipped: {calls}: {}", told.trim());
         let _ = tracer.wait();
