@@ -67,14 +67,20 @@ pub(crate) fn python(layout: &Layout) -> Result<PathBuf, Error> {
     let interpreter = directory.join("bin").join("python");
     once(&directory, &read(&requirements)?, || {
         let log = layout.log("install-python");
-        if !Program::new("python3").args(["-c", "import venv, ensurepip"]).succeeds() {
-            apt::install(&["python3", "python3-venv"], &log)?;
-        }
+        python_with_venv(&log)?;
         Program::new("python3").args(["-m", "venv"]).arg(&directory).log_to(&log).run()?;
         let pip = Program::new(&interpreter).args(["-m", "pip", "install", "--requirement"]);
         pip.arg(&requirements).log_to(&log).run()
     })?;
     Ok(interpreter)
+}
+
+/// Python and what makes environments of it.
+pub(crate) fn python_with_venv(log: &Path) -> Result<(), Error> {
+    if Program::new("python3").args(["-c", "import venv, ensurepip"]).succeeds() {
+        return Ok(());
+    }
+    apt::install(&["python3", "python3-venv"], log)
 }
 
 /// Apache ZooKeeper, Curator and JUnit; `Layout::class_path` names them.

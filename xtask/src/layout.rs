@@ -31,6 +31,16 @@ impl Layout {
         self.root.join("tests").join(name)
     }
 
+    /// A package that starts servers in the tests of others.
+    pub(crate) fn fixtures(&self, name: &str) -> PathBuf {
+        self.root.join("fixtures").join(name)
+    }
+
+    /// Directory of wheels that are to be shipped.
+    pub(crate) fn wheels(&self) -> PathBuf {
+        self.target.join("wheels")
+    }
+
     /// A file of the repository.
     pub(crate) fn source(&self, path: impl AsRef<Path>) -> PathBuf {
         self.root.join(path)

@@ -2,7 +2,7 @@
 //!
 //! `structure` checks what no compiler does, `stages` says what is tested, `torture` and `soak` look for what tests have not found, `breaks` proves the simulator,
 //! `compare` and `profile` say what is measured, `instructions` what is counted, `cluster` starts members to try things on,
-//! `dist` makes what is shipped, `install` puts what tests and comparisons need below the target directory, `process` runs other programs. Nothing here is
+//! `dist` makes what is shipped, `wheel` the Python package, `install` puts what tests and comparisons need below the target directory, `process` runs other programs. Nothing here is
 //! part of the product.
 
 mod apt;
@@ -22,6 +22,7 @@ mod soak;
 mod stages;
 mod structure;
 mod torture;
+mod wheel;
 
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
@@ -74,6 +75,9 @@ enum Task {
     /// Prove that the simulator would notice mistakes
     #[command(after_help = breaks::HELP)]
     Breaks(breaks::Options),
+    /// Make the Python package with a program that is built already
+    #[command(after_help = wheel::HELP)]
+    Wheel(wheel::WheelOptions),
     /// Start members on loopback and tell what happens to them
     #[command(after_help = cluster::HELP)]
     Cluster(cluster::Options),
@@ -128,6 +132,7 @@ fn run(task: Task) -> Result<bool, Error> {
         Task::Instructions(options) => instructions::run(&layout, &options),
         Task::Profile(options) => profile::run(&layout, &options),
         Task::Breaks(options) => breaks::run(&layout, &options),
+        Task::Wheel(options) => wheel::run(&layout, &options),
         Task::Cluster(options) => cluster::run(&layout, &options),
         Task::Dist(options) => dist::run(&layout, &options),
     }

@@ -8,6 +8,7 @@
 
 mod checked;
 mod etcd;
+mod fixtures;
 mod go;
 mod java;
 mod network;
@@ -58,7 +59,7 @@ enum Company {
 
 /// In the order in which they begin: first what others need; then those for which nothing more is compiled, while that is done for others;
 /// of each kind those that take longest.
-const STAGES: [TestStage; 24] = [
+const STAGES: [TestStage; 25] = [
     TestStage {
         name: BUILD,
         about: "the paddock binary, as released",
@@ -184,6 +185,15 @@ const STAGES: [TestStage; 24] = [
         company: Company::Neighbours,
         installs: &[Part::Chromium],
         run: rust::browser,
+    },
+    TestStage {
+        name: "fixtures",
+        about: "what starts servers in the tests of others, with the examples of their clients",
+        needs_server: true,
+        is_long: false,
+        company: Company::Neighbours,
+        installs: &[],
+        run: fixtures::run,
     },
     TestStage {
         name: "porcupine",

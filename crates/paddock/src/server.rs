@@ -108,6 +108,9 @@ pub(crate) struct Args {
     /// Confirm --recover
     #[arg(long, requires = "recover")]
     yes: bool,
+    /// End as by SIGTERM when standard input ends: a pipe from another process ends with that process
+    #[arg(long)]
+    end_with_stdin: bool,
     /// Log level, or TARGET=LEVEL,… [default: what the file says, or $PADDOCK_LOG, or info]
     #[arg(long, value_name = "LEVEL")]
     log: Option<String>,
@@ -200,7 +203,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         loaded.config.recover = true;
     }
     loaded.config.found_by_majority = args.found_by_majority;
-    Prepared { loaded, origin, logs, format }.serve()
+    Prepared { loaded, origin, logs, format, ends_with_stdin: args.end_with_stdin }.serve()
 }
 
 /// Settings of a server that is to serve from `data_dir` once that is made.
@@ -208,7 +211,7 @@ pub(crate) fn prepare(file: &Path, data_dir: &Path) -> Result<Prepared, Failure>
     let logs = logs::start(Format::Text, None).map_err(Failure::Usage)?;
     let overrides = Overrides { data_dir: Some(data_dir.to_owned()), ..Overrides::default() };
     let origin = Origin::new(Some(file.to_owned()), overrides);
-    Ok(Prepared { loaded: origin.load()?, origin, logs, format: Format::Text })
+    Ok(Prepared { loaded: origin.load()?, origin, logs, format: Format::Text, ends_with_stdin: false })
 }
 
 /// Settings of a server, and where they come from.
@@ -218,6 +221,8 @@ pub(crate) struct Prepared {
     origin: Origin,
     logs: LogFilter,
     format: Format,
+    /// True if the member ends when its standard input does.
+    ends_with_stdin: bool,
 }
 
 impl Prepared {
@@ -260,7 +265,13 @@ impl Prepared {
             logs: self.logs,
             format: self.format,
         };
-        let ended = runtime.block_on(serve_on(self.loaded.config, reloading, running));
+        let ended = runtime.block_on(async {
+            let mut signals = EndSignals::listen().map_err(Failure::Wait)?;
+            if self.ends_with_stdin {
+                signals.listen_to_stdin().map_err(Failure::Wait)?;
+            }
+            serve_on(self.loaded.config, reloading, signals, running).await
+        });
         // A member that was still loading is left where it is: it has promised nothing yet.
         runtime.shutdown_background();
         ended
@@ -312,10 +323,10 @@ fn tell(loaded: &Loaded) -> io::Result<()> {
 async fn serve_on(
     mut config: Config,
     mut reloading: Reloading,
+    mut signals: EndSignals,
     mut running: Option<Server>,
 ) -> Result<(), Failure> {
     signals::outlive_file_size_limit().map_err(Failure::Wait)?;
-    let mut signals = EndSignals::listen().map_err(Failure::Wait)?;
     let mut hangup = signal(SignalKind::hangup()).map_err(Failure::Wait)?;
     loop {
         match serve(&mut config, running.take(), &mut signals, &mut hangup, &mut reloading).await {

@@ -4,7 +4,7 @@
 mod process;
 
 use std::fs;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::process::Stdio;
 use std::time::Instant;
@@ -60,6 +60,28 @@ fn a_second_signal_ends_it_at_once() {
     }
     let (status, log) = server.wait();
     assert_eq!(status.code(), Some(130), "{log}");
+}
+
+#[test]
+fn the_end_of_standard_input_ends_it_if_that_was_asked_for() {
+    let dir = directory();
+    let mut server = Server::start(dir.path(), &["--listen", "127.0.0.1:0", "--end-with-stdin"]);
+    let mut stdin = server.process.stdin.take().expect("standard input is a pipe");
+    stdin.write_all(&[b'x'; 10_000]).expect("what is written is read");
+    assert!(server.ask("srvr").contains("Mode: standalone"));
+    drop(stdin);
+    let (status, log) = server.wait();
+    assert_eq!(status.code(), Some(0), "{log}");
+    assert!(log.contains("the end of standard input"), "{log}");
+}
+
+#[test]
+fn without_a_standard_input_it_serves() {
+    let dir = directory();
+    let server = Server::start(dir.path(), &["--listen", "127.0.0.1:0"]);
+    assert!(server.ask("srvr").contains("Mode: standalone"));
+    let log = server.stop();
+    assert!(log.contains("SIGTERM") && !log.contains("standard input"), "{log}");
 }
 
 #[test]

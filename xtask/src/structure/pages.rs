@@ -9,7 +9,7 @@ use crate::layout::Layout;
 use crate::process::Error;
 
 /// Directories with pages and sources, beside the files at the top.
-const DIRECTORIES: [&str; 5] = ["crates", "docs", "fuzz", "tests", "xtask"];
+const DIRECTORIES: [&str; 6] = ["crates", "docs", "fixtures", "fuzz", "tests", "xtask"];
 /// The history of changes names files that may be gone.
 const HISTORY: &str = "CHANGELOG.md";
 

@@ -51,7 +51,9 @@ pub(crate) struct Server {
 impl Server {
     /// Starts it and waits until it says where it listens.
     pub(crate) fn start(dir: &Path, args: &[&str]) -> Server {
+        let stdin = if args.contains(&"--end-with-stdin") { Stdio::piped() } else { Stdio::null() };
         let mut process = paddock(dir, &[&["server"], args].concat())
+            .stdin(stdin)
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()
