@@ -308,6 +308,21 @@ pub(crate) fn gungraun(layout: &Layout) -> Result<Vec<(&'static str, OsString)>,
     Ok(variables)
 }
 
+/// The version of mdBook that makes the site.
+const MDBOOK: &str = "0.5.4";
+
+/// mdBook, from its source; returns its program. No test needs it: it compiles for some minutes.
+pub(crate) fn mdbook(layout: &Layout) -> Result<PathBuf, Error> {
+    let directory = layout.environment("mdbook");
+    once(&directory, MDBOOK, || {
+        let cargo = layout.cargo().args(["install", "--debug", "--locked", "--root"]).arg(&directory);
+        let cargo =
+            cargo.args(["--no-default-features", "--features", "search", "--version", MDBOOK, "mdbook"]);
+        cargo.log_to(&layout.log("install-mdbook")).run()
+    })?;
+    Ok(directory.join("bin/mdbook"))
+}
+
 /// Valgrind; returns the variables with which tests find it, and one more, with which it finds its parts, if it was unpacked.
 pub(crate) fn valgrind(layout: &Layout) -> Result<Vec<(&'static str, OsString)>, Error> {
     if Program::new("valgrind").arg("--version").succeeds() {

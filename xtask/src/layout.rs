@@ -109,6 +109,11 @@ impl Layout {
         self.target.join("sim").join("paddock-sim")
     }
 
+    /// Directory of the site and of what it is made of.
+    pub(crate) fn site(&self) -> PathBuf {
+        self.target.join("site")
+    }
+
     /// Directory of the summaries of `soak`.
     pub(crate) fn soak(&self, name: &str) -> PathBuf {
         self.target.join("soak").join(name)

@@ -18,6 +18,7 @@ mod machine;
 mod page;
 mod process;
 mod profile;
+mod site;
 mod soak;
 mod stages;
 mod structure;
@@ -78,6 +79,9 @@ enum Task {
     /// Make the Python package with a program that is built already
     #[command(after_help = wheel::HELP)]
     Wheel(wheel::WheelOptions),
+    /// Make a site with search of the pages, by mdBook
+    #[command(after_help = site::HELP)]
+    Site,
     /// Start members on loopback and tell what happens to them
     #[command(after_help = cluster::HELP)]
     Cluster(cluster::Options),
@@ -133,6 +137,7 @@ fn run(task: Task) -> Result<bool, Error> {
         Task::Profile(options) => profile::run(&layout, &options),
         Task::Breaks(options) => breaks::run(&layout, &options),
         Task::Wheel(options) => wheel::run(&layout, &options),
+        Task::Site => site::run(&layout),
         Task::Cluster(options) => cluster::run(&layout, &options),
         Task::Dist(options) => dist::run(&layout, &options),
     }

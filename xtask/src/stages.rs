@@ -59,7 +59,7 @@ enum Company {
 
 /// In the order in which they begin: first what others need; then those for which nothing more is compiled, while that is done for others;
 /// of each kind those that take longest.
-const STAGES: [TestStage; 25] = [
+const STAGES: [TestStage; 26] = [
     TestStage {
         name: BUILD,
         about: "the paddock binary, as released",
@@ -194,6 +194,15 @@ const STAGES: [TestStage; 25] = [
         company: Company::Neighbours,
         installs: &[],
         run: fixtures::run,
+    },
+    TestStage {
+        name: "docs",
+        about: "every command on every page, each page in a network and directories of its own; only with --all, or named",
+        needs_server: true,
+        is_long: true,
+        company: Company::Neighbours,
+        installs: &[Part::Python, Part::Jars],
+        run: python::docs,
     },
     TestStage {
         name: "porcupine",

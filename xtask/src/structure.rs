@@ -17,6 +17,8 @@ mod names;
 mod pages;
 mod rooms;
 
+pub(crate) use pages::{links, prose};
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -157,6 +157,15 @@ pub(super) fn packages(layout: &Layout) -> Result<StageOutcome, Error> {
     pytest(layout, "packages", &[], variables)
 }
 
+/// The commands of all pages, in sandboxes; prints how many ran, and why others did not.
+pub(super) fn docs(layout: &Layout) -> Result<StageOutcome, Error> {
+    let account = layout.environment("reports").join("commands-of-pages.txt");
+    let _ = fs::remove_file(&account);
+    let outcome = pytest(layout, "docs", &[], vec![("PAGES_ACCOUNT", account.clone().into())])?;
+    print!("{}", fs::read_to_string(&account).unwrap_or_default());
+    Ok(outcome)
+}
+
 /// Runs the directory of tests that is named like the stage.
 fn pytest(
     layout: &Layout,
