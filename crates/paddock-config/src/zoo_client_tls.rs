@@ -100,19 +100,15 @@ struct ZooClientTlsDraft {
 impl ZooClientTlsDraft {
     fn set(&mut self, line: &Line) -> Result<Said, String> {
         let value = &Text(&line.value);
-        match line.key.strip_prefix(PREFIX).unwrap_or(&line.key) {
-            "keyStore.location" => self.key_store.location = Some(value::path(value)?),
-            "keyStore.password" => self.key_store.password = Some(value.0.to_owned()),
-            "keyStore.passwordPath" => self.key_store.password_path = Some(value::path(value)?),
-            "trustStore.location" => self.trust_store.location = Some(value::path(value)?),
-            "trustStore.password" => self.trust_store.password = Some(value.0.to_owned()),
-            "trustStore.passwordPath" => self.trust_store.password_path = Some(value::path(value)?),
-            // Keys of ZooKeeper after 3.9. A server calls no client.
-            "server.trustStore.location" => self.clients_trust_store.location = Some(value::path(value)?),
-            "server.trustStore.password" => self.clients_trust_store.password = Some(value.0.to_owned()),
-            "server.trustStore.passwordPath" => {
-                self.clients_trust_store.password_path = Some(value::path(value)?);
-            }
+        let key = line.key.strip_prefix(PREFIX).unwrap_or(&line.key);
+        // `client.` and `server.` are of ZooKeeper after 3.9. A server calls no client.
+        let is_of_store = self.key_store.set("keyStore", key, value)?
+            || self.trust_store.set("trustStore", key, value)?
+            || self.clients_trust_store.set("server.trustStore", key, value)?;
+        if is_of_store {
+            return Ok(Said::Setting);
+        }
+        match key {
             key if key.starts_with("client.keyStore.") => {
                 return Ok(Said::Nothing("a member connects to no client"));
             }

@@ -100,6 +100,17 @@ pub(super) struct StoreDraft {
 }
 
 impl StoreDraft {
+    /// Takes a key of this store, which the file calls `name`. False for other keys.
+    pub(super) fn set(&mut self, name: &str, key: &str, value: &Text<'_>) -> Result<bool, String> {
+        match key.strip_prefix(name) {
+            Some(".location") => self.location = Some(value::path(value)?),
+            Some(".password") => self.password = Some(value.0.to_owned()),
+            Some(".passwordPath") => self.password_path = Some(value::path(value)?),
+            _ => return Ok(false),
+        }
+        Ok(true)
+    }
+
     /// As in ZooKeeper, a file with the password counts before the password.
     pub(super) fn finish(self) -> Option<Store> {
         let text = self.password.map(|text| Password::Text(Secret::new(text)));
@@ -141,24 +152,15 @@ impl ZooTlsDraft {
     }
 
     fn set_value(&mut self, key: &str, value: &Text<'_>) -> Result<Said, String> {
+        // `client.` and `server.` are of ZooKeeper after 3.9.
+        let is_of_store = self.key_store.set("keyStore", key, value)?
+            || self.trust_store.set("trustStore", key, value)?
+            || self.calling_key_store.set("client.keyStore", key, value)?
+            || self.callers_trust_store.set("server.trustStore", key, value)?;
+        if is_of_store {
+            return Ok(Said::Setting);
+        }
         match key {
-            "keyStore.location" => self.key_store.location = Some(value::path(value)?),
-            "keyStore.password" => self.key_store.password = Some(value.0.to_owned()),
-            "keyStore.passwordPath" => self.key_store.password_path = Some(value::path(value)?),
-            "trustStore.location" => self.trust_store.location = Some(value::path(value)?),
-            "trustStore.password" => self.trust_store.password = Some(value.0.to_owned()),
-            "trustStore.passwordPath" => self.trust_store.password_path = Some(value::path(value)?),
-            // Keys of ZooKeeper after 3.9.
-            "client.keyStore.location" => self.calling_key_store.location = Some(value::path(value)?),
-            "client.keyStore.password" => self.calling_key_store.password = Some(value.0.to_owned()),
-            "client.keyStore.passwordPath" => {
-                self.calling_key_store.password_path = Some(value::path(value)?);
-            }
-            "server.trustStore.location" => self.callers_trust_store.location = Some(value::path(value)?),
-            "server.trustStore.password" => self.callers_trust_store.password = Some(value.0.to_owned()),
-            "server.trustStore.passwordPath" => {
-                self.callers_trust_store.password_path = Some(value::path(value)?);
-            }
             "keyStore.type" | "trustStore.type" | "client.keyStore.type" | "server.trustStore.type" => {
                 return store_type(value);
             }

@@ -3,12 +3,12 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use paddock_server::{ClientAuth, ClientTls, Password, PortProtocol, Secret, Store, TlsVersions};
+use paddock_server::{ClientAuth, ClientTls, Password, PortProtocol, Secret, Store};
 
 use super::super::remark::{ConfigError, Remarks};
 use super::super::source::Line;
 use super::super::value::{self, Text};
-use super::super::zoo_values::list;
+use super::tls::DisabledVersions;
 use super::values::boolean;
 
 pub(super) const SERVER: &str = "openSSL.server.";
@@ -21,8 +21,7 @@ pub(super) struct KeeperClientTlsDraft {
     trusted: Option<PathBuf>,
     client_auth: Option<ClientAuth>,
     verify_addresses: bool,
-    no_tls12: bool,
-    no_tls13: bool,
+    disabled: DisabledVersions,
 }
 
 impl KeeperClientTlsDraft {
@@ -37,11 +36,7 @@ impl KeeperClientTlsDraft {
             "privateKeyPassphraseHandler.options.password" => self.password = Some(line.value.clone()),
             "verificationMode" => self.client_auth = Some(client_auth(&value).map_err(fault)?),
             "extendedVerification" => self.verify_addresses = boolean(&value).map_err(fault)?,
-            "disableProtocols" => {
-                self.no_tls12 |= list(&line.value).any(|name| name == "tlsv1_2");
-                self.no_tls13 |= list(&line.value).any(|name| name == "tlsv1_3");
-            }
-            "requireTLSv1_3" => self.no_tls12 |= boolean(&value).map_err(fault)?,
+            key if self.disabled.take(key, &value).map_err(fault)? => {}
             "cipherList" | "cipherSuites" => {
                 remarks
                     .push(line.warning("it has no effect: all cipher suites are offered that are not weak"));
@@ -68,12 +63,7 @@ impl KeeperClientTlsDraft {
             (None, Some(_)) => ClientAuth::Want,
         };
         let trusted = self.trusted.filter(|_| client_auth != ClientAuth::None);
-        let versions = match (self.no_tls12, self.no_tls13) {
-            (false, false) => TlsVersions::Both,
-            (false, true) => TlsVersions::Only12,
-            (true, false) => TlsVersions::Only13,
-            (true, true) => return Err("disableProtocols leaves no version of TLS".to_owned()),
-        };
+        let versions = self.disabled.others()?;
         Ok(ClientTls {
             listen,
             at_listen,

@@ -34,8 +34,38 @@ struct KeeperTlsDraft<'a> {
     client: BTreeMap<&'a str, &'a Line>,
     verify_called: bool,
     verify_callers: bool,
-    no_tls12: bool,
-    no_tls13: bool,
+    disabled: DisabledVersions,
+}
+
+/// Versions of TLS that a section of `openSSL` does without.
+#[derive(Default)]
+pub(super) struct DisabledVersions {
+    tls12: bool,
+    tls13: bool,
+}
+
+impl DisabledVersions {
+    /// Takes a key about versions. False for other keys.
+    pub(super) fn take(&mut self, key: &str, value: &Text<'_>) -> Result<bool, String> {
+        match key {
+            "disableProtocols" => {
+                self.tls12 |= list(value.0).any(|name| name == "tlsv1_2");
+                self.tls13 |= list(value.0).any(|name| name == "tlsv1_3");
+            }
+            "requireTLSv1_3" => self.tls12 |= boolean(value)?,
+            _ => return Ok(false),
+        }
+        Ok(true)
+    }
+
+    pub(super) fn others(&self) -> Result<TlsVersions, String> {
+        match (self.tls12, self.tls13) {
+            (false, false) => Ok(TlsVersions::Both),
+            (false, true) => Ok(TlsVersions::Only12),
+            (true, false) => Ok(TlsVersions::Only13),
+            (true, true) => Err("disableProtocols leaves no version of TLS".to_owned()),
+        }
+    }
 }
 
 impl KeeperTls {
@@ -102,11 +132,7 @@ impl<'a> KeeperTlsDraft<'a> {
                 self.verify_called = boolean(&value).map_err(fault)?
             }
             "extendedVerification" => self.verify_callers = boolean(&value).map_err(fault)?,
-            "disableProtocols" => {
-                self.no_tls12 |= list(&line.value).any(|name| name == "tlsv1_2");
-                self.no_tls13 |= list(&line.value).any(|name| name == "tlsv1_3");
-            }
-            "requireTLSv1_3" => self.no_tls12 |= boolean(&value).map_err(fault)?,
+            key if self.disabled.take(key, &value).map_err(fault)? => {}
             "cipherList" | "cipherSuites" => {
                 remarks
                     .push(line.warning("it has no effect: all cipher suites are offered that are not weak"));
@@ -176,12 +202,7 @@ impl<'a> KeeperTlsDraft<'a> {
                 (Some(calling.0), Some(calling.1));
         }
         one_sided.callers_trust_store = Some(of_callers).filter(|store| *store != of_called);
-        let versions = match (self.no_tls12, self.no_tls13) {
-            (false, false) => TlsVersions::Both,
-            (false, true) => TlsVersions::Only12,
-            (true, false) => TlsVersions::Only13,
-            (true, true) => return Err("disableProtocols leaves no version of TLS".to_owned()),
-        };
+        let versions = self.disabled.others()?;
         Ok(PeerTls {
             mode: TlsMode::Required,
             key_store: called.0,

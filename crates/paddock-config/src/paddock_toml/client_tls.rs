@@ -10,7 +10,7 @@ use toml::de::DeValue;
 use super::super::remark::{ConfigError, Location, Remarks};
 use super::super::value::{self, Value};
 use super::file::{File, Item, boolean, each_key, table};
-use super::tls::{StoreDraft, cipher_suites, secret, versions};
+use super::tls::{StoreDraft, cipher_suites, versions};
 
 const TLS: &str = "tls";
 const KEYS: &[&str] = &[
@@ -70,13 +70,7 @@ impl TomlClientTls {
         match key {
             "listen" => self.listen = Some(value::address(value, late)?),
             "mode" => self.at_listen = Some(mode(value)?),
-            "key_store" => self.key_store.path = Some(value::path(value)?),
-            "key_store_password" => self.key_store.password = Some(secret(value)?),
-            "key_store_password_file" => self.key_store.password_file = Some(value::path(value)?),
             "certificates" => self.certificates = Some(value::path(value)?),
-            "trust_store" => self.trust_store.path = Some(value::path(value)?),
-            "trust_store_password" => self.trust_store.password = Some(secret(value)?),
-            "trust_store_password_file" => self.trust_store.password_file = Some(value::path(value)?),
             "client_auth" => self.client_auth = Some(client_auth(value)?),
             "verify_addresses" => self.verify_addresses = boolean(value)?,
             "revocations" => self.revocations = Some(value::path(value)?),
@@ -84,7 +78,10 @@ impl TomlClientTls {
             "cipher_suites" => self.cipher_suites = Some(cipher_suites(value)?),
             "detection_timeout_ms" => self.detection_timeout_ms = Some(value::milliseconds(value)?),
             "superuser" => self.superuser = Some(superuser(value)?),
-            _ => return Ok(false),
+            _ => {
+                return Ok(self.key_store.set("key_store", key, value)?
+                    || self.trust_store.set("trust_store", key, value)?);
+            }
         }
         Ok(true)
     }

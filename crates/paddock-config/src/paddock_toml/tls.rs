@@ -71,6 +71,17 @@ pub(super) struct StoreDraft {
 }
 
 impl StoreDraft {
+    /// Takes a key of this store, which the file calls `name`. False for other keys.
+    pub(super) fn set(&mut self, name: &str, key: &str, value: &Item<'_>) -> Result<bool, String> {
+        match key.strip_prefix(name) {
+            Some("") => self.path = Some(value::path(value)?),
+            Some("_password") => self.password = Some(secret(value)?),
+            Some("_password_file") => self.password_file = Some(value::path(value)?),
+            _ => return Ok(false),
+        }
+        Ok(true)
+    }
+
     /// A store that need not be there.
     fn finish_some(self, name: &str) -> Result<Option<Store>, String> {
         let StoreDraft { path, password, password_file } = &self;
@@ -96,29 +107,18 @@ impl TomlTls {
     fn set(&mut self, key: &str, value: &Item<'_>) -> Result<bool, String> {
         match key {
             "mode" => self.mode = Some(mode(value)?),
-            "key_store" => self.key_store.path = Some(value::path(value)?),
-            "key_store_password" => self.key_store.password = Some(secret(value)?),
-            "key_store_password_file" => self.key_store.password_file = Some(value::path(value)?),
             "certificates" => self.certificates = Some(value::path(value)?),
-            "trust_store" => self.trust_store.path = Some(value::path(value)?),
-            "trust_store_password" => self.trust_store.password = Some(secret(value)?),
-            "trust_store_password_file" => self.trust_store.password_file = Some(value::path(value)?),
-            "calling_key_store" => self.calling_key_store.path = Some(value::path(value)?),
-            "calling_key_store_password" => self.calling_key_store.password = Some(secret(value)?),
-            "calling_key_store_password_file" => {
-                self.calling_key_store.password_file = Some(value::path(value)?);
-            }
             "calling_certificates" => self.calling_certificates = Some(value::path(value)?),
-            "callers_trust_store" => self.callers_trust_store.path = Some(value::path(value)?),
-            "callers_trust_store_password" => self.callers_trust_store.password = Some(secret(value)?),
-            "callers_trust_store_password_file" => {
-                self.callers_trust_store.password_file = Some(value::path(value)?);
-            }
             "verify_called" => self.verify_called = Some(boolean(value)?),
             "verify_callers" => self.verify_callers = Some(boolean(value)?),
             "versions" => self.versions = Some(versions(value)?),
             "cipher_suites" => self.cipher_suites = Some(cipher_suites(value)?),
-            _ => return Ok(false),
+            _ => {
+                return Ok(self.key_store.set("key_store", key, value)?
+                    || self.trust_store.set("trust_store", key, value)?
+                    || self.calling_key_store.set("calling_key_store", key, value)?
+                    || self.callers_trust_store.set("callers_trust_store", key, value)?);
+            }
         }
         Ok(true)
     }
@@ -151,8 +151,8 @@ fn mode(value: &Item<'_>) -> Result<TlsMode, String> {
     }
 }
 
-/// Reads a password or its file. A message does not show the value: it may be a password.
-pub(super) fn secret(value: &Item<'_>) -> Result<Secret, String> {
+/// Reads a password. A message does not show the value: it may be a password.
+fn secret(value: &Item<'_>) -> Result<Secret, String> {
     value.text().map(Secret::new).ok_or_else(|| "expected a text".to_owned())
 }
 
