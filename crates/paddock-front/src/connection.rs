@@ -11,7 +11,7 @@ use std::cell::Cell;
 use std::net::SocketAddr;
 
 use paddock_proto::{Id, OpCode, ReplyHeader, SessionId, Xid, Zxid};
-use paddock_state::{Client, ClientInput, ConnId, Now, Parcel, QueuedRead, RequestId};
+use paddock_state::{Client, ClientInput, ConnId, Now, Parcel, QueuedRead, RequestId, Slot};
 
 use crate::audit::{AuditedWrite, refused_reconfig};
 use crate::clickhouse::Packet;
@@ -207,7 +207,7 @@ impl<H: Host> Connection<H> {
         })
     }
 
-    /// A request of an operation and its bytes, about a path, is handed to the engine, which will answer it.
+    /// A request of an operation and its bytes, about a path, is handed to the engine, which will answer it. Returns its place in the queue.
     pub(crate) fn wait(
         &mut self,
         since_us: u64,
@@ -216,9 +216,10 @@ impl<H: Host> Connection<H> {
         span: Option<H::Span>,
         audited: Option<Box<AuditedWrite>>,
         host: &H,
-    ) {
-        self.queue.push(since_us, (op, bytes, is_long), path, span, audited);
+    ) -> Slot {
+        let slot = self.queue.push(since_us, (op, bytes, is_long), path, span, audited);
         host.note(FrontEvent::Waiting { conn: &self.stats, requests: self.queue.len() });
+        slot
     }
 
     /// The member refuses a reconfig by itself.
@@ -227,16 +228,9 @@ impl<H: Host> Connection<H> {
         refused_reconfig(client.session, client.ids(), self.protocol.address().ip(), log);
     }
 
-    /// Tells a write its place in the queue, into which it is about to come.
-    pub(crate) fn name_slot(&self, input: &mut ClientInput) {
-        if let ClientInput::Write { request, .. } = input {
-            request.slot = self.queue.next_slot();
-        }
-    }
-
     /// The read as an input of the engine, behind all that waits.
     pub(crate) fn queued_read(&self, xid: Xid, op: OpCode, body: &[u8]) -> ClientInput {
-        let request = RequestId { xid, slot: self.queue.next_slot() };
+        let request = RequestId::first(xid);
         ClientInput::Read(QueuedRead { client: self.client().clone(), request, op, body: body.to_vec() })
     }
 

@@ -55,11 +55,11 @@ impl<Span> Queue<Span> {
 
     /// Place of the request that is added next.
     #[inline]
-    pub(crate) fn next_slot(&self) -> Slot {
+    fn next_slot(&self) -> Slot {
         Slot(self.first.0.wrapping_add(self.waiting.len() as u32))
     }
 
-    /// Adds a request of an operation and its bytes, about a path, which may be a long multi.
+    /// Adds a request of an operation and its bytes, about a path, which may be a long multi. Returns its place.
     pub(crate) fn push(
         &mut self,
         since_us: u64,
@@ -67,7 +67,8 @@ impl<Span> Queue<Span> {
         path: &[u8],
         span: Option<Span>,
         audited: Option<Box<AuditedWrite>>,
-    ) {
+    ) -> Slot {
+        let slot = self.next_slot();
         self.bytes += bytes;
         if is_long {
             self.long_bytes += bytes;
@@ -83,6 +84,7 @@ impl<Span> Queue<Span> {
             audited,
             early_reply: None,
         });
+        slot
     }
 
     /// True if the request at this place is the oldest one.

@@ -66,6 +66,19 @@ pub enum ClientInput {
     Touch { session: SessionId },
 }
 
+impl ClientInput {
+    /// Tells a write or a read its place in the session's queue. Other inputs are answered without one.
+    #[inline]
+    pub fn set_slot(&mut self, slot: Slot) {
+        match self {
+            ClientInput::Write { request, .. } | ClientInput::Read(QueuedRead { request, .. }) => {
+                request.slot = slot;
+            }
+            _ => {}
+        }
+    }
+}
+
 /// The session that a client wants back.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Resumption {

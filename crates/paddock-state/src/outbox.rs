@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 use std::ops::Range;
 
-use paddock_proto::{ErrorCode, Password, ReplyHeader, SessionId, WatchEvent, Zxid, frame};
+use paddock_proto::{ErrorCode, Password, ReplyHeader, SessionId, WatchEvent, WriteReply, Zxid, frame};
 
 use crate::{ConnId, RequestId, Slot};
 
@@ -203,6 +203,21 @@ impl Outboxes {
                 ReplyHeader { xid: request.xid, zxid, error }.encode(out);
                 body(out);
             });
+        });
+    }
+
+    /// The reply to a write, as the state has decided it.
+    pub fn answer(
+        &mut self,
+        conn: ConnId,
+        request: RequestId,
+        zxid: Zxid,
+        result: &Result<WriteReply<'_>, ErrorCode>,
+    ) {
+        self.write_reply(conn, request, (zxid, result.as_ref().err().copied()), |out| {
+            if let Ok(reply) = result {
+                reply.encode(out);
+            }
         });
     }
 

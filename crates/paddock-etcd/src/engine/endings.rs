@@ -13,7 +13,6 @@ use paddock_proto::{ErrorCode, OpCode};
 use paddock_state::{ConnId, Now, Outboxes, State};
 
 use super::Engine;
-use super::following::answer_write;
 use crate::calls::Purpose;
 use crate::contract::{CallError, Effects};
 use crate::flights::{Fate, Flight, Part};
@@ -137,7 +136,7 @@ impl Engine {
                     // The client proves the same when it comes back.
                     (Item::Bind { .. }, _) => {}
                     (Item::Write { request, op, .. }, Some(code)) if op != OpCode::CloseSession => {
-                        answer_write(conn, request, state.tree().zxid(), &Err(code), out);
+                        out.answer(conn, request, state.tree().zxid(), &Err(code));
                     }
                     _ => self.close(conn, state, out),
                 }
@@ -164,7 +163,7 @@ impl Engine {
         for conn in self.syncs.behind_since(now.monotonic_ms.saturating_sub(SYNC_WITHOUT_SPACE_MS)) {
             if let Some(read) = self.lanes.take_read(conn) {
                 let refusal = Err(ErrorCode::QuotaExceeded);
-                answer_write(conn, read.request, state.tree().zxid(), &refusal, out);
+                out.answer(conn, read.request, state.tree().zxid(), &refusal);
             }
             self.lanes.free(conn);
         }

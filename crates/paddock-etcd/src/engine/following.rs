@@ -1,7 +1,7 @@
 //! Following the watch stream: revisions are installed, and requests that wait for one are answered.
 
 use paddock_proto::{ErrorCode, OpCode, SessionId, WriteReply, Zxid};
-use paddock_state::{ConnId, Connected, Now, Outboxes, RequestId, State};
+use paddock_state::{ConnId, Connected, Now, Outboxes, State};
 
 use super::Engine;
 use super::loading::error_chain;
@@ -152,7 +152,7 @@ impl Engine {
         for (conn, request) in
             ended.iter().filter_map(|session| self.closing.remove(session)).collect::<Vec<_>>()
         {
-            answer_write(conn, request, state.tree().zxid(), &Ok(WriteReply::Done), out);
+            out.answer(conn, request, state.tree().zxid(), &Ok(WriteReply::Done));
             self.close(conn, state, out);
             self.lanes.free(conn);
         }
@@ -241,10 +241,10 @@ impl Engine {
         match waiting.item {
             Item::Write { request, op: OpCode::CloseSession, .. } => {
                 // A session that has ended meanwhile is as its client wants it.
-                answer_write(conn, request, zxid, &Ok(WriteReply::Done), out);
+                out.answer(conn, request, zxid, &Ok(WriteReply::Done));
                 self.close(conn, state, out);
             }
-            Item::Write { request, .. } => answer_write(conn, request, zxid, &reply, out),
+            Item::Write { request, .. } => out.answer(conn, request, zxid, &reply),
             Item::Session(item) => self.answer_session(now, conn, (&item, &reply), state, out, effects),
             Item::Bind { .. } => {}
             Item::Read(_) | Item::Disconnect => unreachable!("only writes are part of a transaction"),
@@ -300,12 +300,4 @@ impl Engine {
         let lease = self.mirror.lease_of(session);
         self.calls.make(Call::Revoke { lease }, Purpose::Revoke, effects);
     }
-}
-
-pub(super) fn answer_write(conn: ConnId, request: RequestId, zxid: Zxid, reply: &Reply, out: &mut Outboxes) {
-    out.write_reply(conn, request, (zxid, reply.as_ref().err().copied()), |out| {
-        if let Ok(reply) = reply {
-            reply.encode(out);
-        }
-    });
 }

@@ -8,7 +8,6 @@ use paddock_state::{ConnId, Now, Outboxes, RequestId, State};
 use paddock_tree::{Command, Tree};
 
 use super::Engine;
-use super::following::answer_write;
 use crate::batch::Batch;
 use crate::contract::Effects;
 use crate::flights::Part;
@@ -229,7 +228,7 @@ impl Engine {
             Item::Write { request, .. } => {
                 tracing::warn!(%error, "refused a write");
                 let code = ErrorCode::BadArguments;
-                answer_write(conn, request, state.tree().zxid(), &Err(code), out);
+                out.answer(conn, request, state.tree().zxid(), &Err(code));
             }
             _ => self.close(conn, state, out),
         }

@@ -328,7 +328,6 @@ impl<'a, H: Host> Turn<'a, H> {
         mut input: ClientInput,
         span: Option<H::Span>,
     ) {
-        connection.name_slot(&mut input);
         let audited = match &input {
             ClientInput::Write { op, command, .. } if self.front.settings.audit.is_some() => {
                 AuditedWrite::of(*op, command, connection.protocol.address().ip())
@@ -346,7 +345,8 @@ impl<'a, H: Host> Turn<'a, H> {
             self.front.long_multis.add(bytes);
         }
         let since_us = self.host.turn_began_us(self.since_ms);
-        connection.wait(since_us, (op, bytes, is_long), path, span, audited, self.host);
+        let slot = connection.wait(since_us, (op, bytes, is_long), path, span, audited, self.host);
+        input.set_slot(slot);
         self.front.outstanding.add(1, &self.front.settings.limits.counters.outstanding);
         self.front.inputs.push(input);
     }

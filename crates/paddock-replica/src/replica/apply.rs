@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use paddock_proto::jute::Writer;
 use paddock_proto::{ErrorCode, OpCode, SessionId, Write, WriteReply};
-use paddock_state::{ConnId, Connected, Now, Outboxes, ProvenIds, QueuedRead, RequestId, Resumption, State};
+use paddock_state::{ConnId, Connected, Now, Outboxes, ProvenIds, QueuedRead, Resumption, State};
 use paddock_tree::{Command, Outcome, Tree};
 
 use super::Replica;
@@ -215,7 +215,7 @@ impl Replica<'_> {
                 self.group.membership.await_settled(conn, request);
             }
             Some(QueuedItem::Write { conn, request }) => {
-                answer_write(conn, request, &outcome, out);
+                out.answer(conn, request, outcome.zxid, &outcome.result);
                 if matches!(command.write, Ok(Write::Reconfig(_))) {
                     self.presence.gates.open(conn);
                 }
@@ -458,14 +458,6 @@ impl Replica<'_> {
             }
         }
     }
-}
-
-fn answer_write(conn: ConnId, request: RequestId, outcome: &Outcome<'_>, out: &mut Outboxes) {
-    out.write_reply(conn, request, (outcome.zxid, outcome.result.as_ref().err().copied()), |out| {
-        if let Ok(reply) = &outcome.result {
-            reply.encode(out);
-        }
-    });
 }
 
 /// Lets others have the state for a moment, who must not take it for the state between two entries.
