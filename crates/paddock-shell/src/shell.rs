@@ -59,7 +59,7 @@ pub(crate) struct ServerConnection {
 }
 
 /// Operations that wait for `commit`.
-#[derive(Clone, Debug, Default)]
+#[derive(Debug, Default)]
 pub(crate) struct Transaction {
     pub operations: Multi,
     pub count: usize,

@@ -9,6 +9,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 use std::{env, thread};
 
+use paddock_bench::report::units::one_line;
 use paddock_client::ClientOptions;
 use paddock_shell::{Form, Shell, ShellFailure, ShellSettings, Step, Word, split, standard_output};
 use tokio::sync::mpsc;
@@ -225,7 +226,5 @@ async fn reopen(shell: &mut Shell) {
 
 fn report(failure: &ShellFailure) {
     // Paths come from a server, and this may be a terminal.
-    let text: String =
-        failure.to_string().chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect();
-    eprintln!("error: {text}");
+    eprintln!("error: {}", one_line(&failure.to_string()));
 }

@@ -1,6 +1,6 @@
 //! Transactions: operations that are kept until they are carried out together.
 
-use paddock_client::WriteReply;
+use paddock_client::{Multi, WriteReply};
 use serde_json::json;
 
 use super::writing;
@@ -24,27 +24,46 @@ pub(crate) fn begin(shell: &mut Shell) -> Result<(), ShellFailure> {
 
 /// Keeps an operation.
 pub(crate) fn add(shell: &mut Shell, verb: Verb, arguments: &Arguments) -> Result<(), ShellFailure> {
+    let operation = operation(shell, verb, arguments)?;
+    let Transaction { operations, count } = shell.transaction.as_mut().expect("a transaction is open");
+    *operations = operation(std::mem::take(operations));
+    *count += 1;
+    Ok(())
+}
+
+/// Function that adds the operation of a command to those before it.
+type AddsOperation<'a> = Box<dyn FnOnce(Multi) -> Multi + 'a>;
+
+fn operation<'a>(
+    shell: &Shell,
+    verb: Verb,
+    arguments: &'a Arguments,
+) -> Result<AddsOperation<'a>, ShellFailure> {
     let path = shell.path(arguments.at(0))?;
-    let Transaction { operations, count } = shell.transaction.clone().expect("a transaction is open");
-    let operations = match verb {
+    let data = arguments.at(1).unwrap_or_default().as_bytes();
+    Ok(match verb {
         Verb::Create => {
             if arguments.has("t") {
                 return Err(ShellFailure::Usage("a transaction makes no znodes with a TTL".to_owned()));
             }
             let mode = writing::mode(arguments)?;
             let path = writing::new_path(shell, arguments.at(0), mode)?;
-            let data = arguments.at(1).unwrap_or_default().as_bytes();
-            operations.create_with_acl(&path, data, &writing::new_acl(arguments)?, mode)
+            let acl = writing::new_acl(arguments)?;
+            Box::new(move |multi| multi.create_with_acl(&path, data, &acl, mode))
         }
         Verb::Set => {
-            let data = arguments.at(1).unwrap_or_default().as_bytes();
-            operations.set_data(&path, data, writing::version(arguments, 2)?)
+            let version = writing::version(arguments, 2)?;
+            Box::new(move |multi| multi.set_data(&path, data, version))
         }
-        Verb::Check => operations.check(&path, arguments.number_at(1)?),
-        _ => operations.delete(&path, writing::version(arguments, 1)?),
-    };
-    shell.transaction = Some(Transaction { operations, count: count + 1 });
-    Ok(())
+        Verb::Check => {
+            let version = arguments.number_at(1)?;
+            Box::new(move |multi| multi.check(&path, version))
+        }
+        _ => {
+            let version = writing::version(arguments, 1)?;
+            Box::new(move |multi| multi.delete(&path, version))
+        }
+    })
 }
 
 fn take(shell: &mut Shell) -> Result<Transaction, ShellFailure> {
