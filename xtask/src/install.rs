@@ -67,20 +67,20 @@ pub(crate) fn python(layout: &Layout) -> Result<PathBuf, Error> {
     let interpreter = directory.join("bin").join("python");
     once(&directory, &read(&requirements)?, || {
         let log = layout.log("install-python");
-        python_with_venv(&log)?;
-        Program::new("python3").args(["-m", "venv"]).arg(&directory).log_to(&log).run()?;
-        let pip = Program::new(&interpreter).args(["-m", "pip", "install", "--requirement"]);
+        let pip = Program::new(virtual_environment(&directory, &log)?);
+        let pip = pip.args(["-m", "pip", "install", "--requirement"]);
         pip.arg(&requirements).log_to(&log).run()
     })?;
     Ok(interpreter)
 }
 
-/// Python and what makes environments of it.
-pub(crate) fn python_with_venv(log: &Path) -> Result<(), Error> {
-    if Program::new("python3").args(["-c", "import venv, ensurepip"]).succeeds() {
-        return Ok(());
+/// An empty Python environment in a directory; returns its interpreter.
+pub(crate) fn virtual_environment(directory: &Path, log: &Path) -> Result<PathBuf, Error> {
+    if !Program::new("python3").args(["-c", "import venv, ensurepip"]).succeeds() {
+        apt::install(&["python3", "python3-venv"], log)?;
     }
-    apt::install(&["python3", "python3-venv"], log)
+    Program::new("python3").args(["-m", "venv", "--clear"]).arg(directory).log_to(log).run()?;
+    Ok(directory.join("bin").join("python"))
 }
 
 /// Apache ZooKeeper, Curator and JUnit; `Layout::class_path` names them.

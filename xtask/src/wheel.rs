@@ -5,6 +5,7 @@
 
 use std::path::{Path, PathBuf};
 
+use crate::install;
 use crate::layout::Layout;
 use crate::process::{Error, Program};
 
@@ -34,7 +35,7 @@ pub(crate) struct WheelOptions {
 }
 
 pub(crate) fn run(layout: &Layout, options: &WheelOptions) -> Result<bool, Error> {
-    let python = virtual_environment(layout, "wheel-venv", &layout.log("wheel"))?;
+    let python = install::virtual_environment(&layout.environment("wheel-venv"), &layout.log("wheel"))?;
     let program = std::path::absolute(&options.program).map_err(Error::io("find", &options.program))?;
     let mut build = build(layout, &python, &program, &layout.wheels());
     let notices = options.notices.as_deref().map(std::path::absolute).transpose();
@@ -56,12 +57,4 @@ pub(crate) fn run(layout: &Layout, options: &WheelOptions) -> Result<bool, Error
 pub(crate) fn build(layout: &Layout, python: &Path, program: &Path, into: &Path) -> Program {
     let build = Program::new(python).args(["-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir"]);
     build.arg(into).arg(layout.fixtures("python")).env("PADDOCK_BIN", program)
-}
-
-/// An empty Python environment below test-env; returns its interpreter.
-pub(crate) fn virtual_environment(layout: &Layout, name: &str, log: &Path) -> Result<PathBuf, Error> {
-    let directory = layout.environment(name);
-    crate::install::python_with_venv(log)?;
-    Program::new("python3").args(["-m", "venv", "--clear"]).arg(&directory).log_to(log).run()?;
-    Ok(directory.join("bin").join("python"))
 }

@@ -3,7 +3,7 @@
 mod bill;
 mod notices;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -77,7 +77,7 @@ fn all(layout: &Layout, target: Target, root: &Path) -> Result<Vec<Component>, E
     let mut components = BTreeMap::new();
     for package in list(&metadata["packages"]) {
         let key = (text(&package["name"]), text(&package["version"]));
-        if is_linked.contains_key(&key) {
+        if is_linked.contains(&key) {
             let directory = PathBuf::from(text(&package["manifest_path"]));
             components.insert(
                 text(&package["id"]),
@@ -107,11 +107,11 @@ fn all(layout: &Layout, target: Target, root: &Path) -> Result<Vec<Component>, E
 }
 
 /// Names and versions out of lines of `cargo tree`, such as `rustls v0.23.1` and `paddock v0.1.0 (/src/paddock)`.
-fn linked(tree: &str) -> BTreeMap<(String, String), ()> {
+fn linked(tree: &str) -> BTreeSet<(String, String)> {
     let parse = |line: &str| {
         let mut words = line.split_whitespace();
         let name = words.next()?.to_owned();
-        Some(((name, words.next()?.strip_prefix('v')?.to_owned()), ()))
+        Some((name, words.next()?.strip_prefix('v')?.to_owned()))
     };
     tree.lines().filter_map(parse).collect()
 }
@@ -147,7 +147,7 @@ mod tests {
         let tree =
             "paddock v0.1.0 (/src/crates/paddock)\nrustls v0.23.1\nrustls v0.23.1\nsha2 v0.11.0 (*)\n\n";
         let linked: Vec<String> =
-            linked(tree).into_keys().map(|(name, version)| name + " " + &version).collect();
+            linked(tree).into_iter().map(|(name, version)| name + " " + &version).collect();
         assert_eq!(linked, ["paddock 0.1.0", "rustls 0.23.1", "sha2 0.11.0"]);
     }
 

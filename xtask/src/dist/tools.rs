@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use super::target::Target;
 use crate::apt;
-use crate::install::{library_path, once};
+use crate::install::{library_path, once, virtual_environment};
 use crate::layout::Layout;
 use crate::process::{Error, Program};
 
@@ -75,8 +75,7 @@ fn zig(layout: &Layout) -> Result<PathBuf, Error> {
     let directory = layout.environment("zig");
     once(&directory, &PYTHON_PACKAGES.join(", "), || {
         let log = layout.log("install-zig");
-        Program::new("python3").args(["-m", "venv"]).arg(&directory).log_to(&log).run()?;
-        let pip = Program::new(directory.join("bin/python")).args(["-m", "pip", "install"]);
+        let pip = Program::new(virtual_environment(&directory, &log)?).args(["-m", "pip", "install"]);
         pip.args(PYTHON_PACKAGES).log_to(&log).run()
     })?;
     Ok(directory.join("bin"))
@@ -105,19 +104,25 @@ impl Tool {
     }
 }
 
+/// A program of one of Debian's packages, which is unpacked and not installed.
+fn of_debian(layout: &Layout, package: &str, program: &str) -> Result<Tool, Error> {
+    let directory = layout.environment(package);
+    let log = layout.log(&format!("install-{package}"));
+    once(&directory, package, || apt::unpack(&[package], &directory, &log))?;
+    let root = directory.join("root");
+    Ok(Tool {
+        program: root.join("usr/bin").join(program),
+        variables: vec![("LD_LIBRARY_PATH", library_path(&root)?)],
+    })
+}
+
 /// The `objcopy` of a target: that of this machine for its own programs, and Debian's for others.
 pub(super) fn objcopy(layout: &Layout, target: Target) -> Result<Tool, Error> {
     if target.is_of_this_machine() {
         return Ok(Tool { program: "objcopy".into(), variables: Vec::new() });
     }
-    let name = format!("binutils-{}-linux-gnu", target.machine());
-    let directory = layout.environment(&name);
-    once(&directory, &name, || apt::unpack(&[&name], &directory, &layout.log("install-binutils")))?;
-    let root = directory.join("root");
-    Ok(Tool {
-        program: root.join(format!("usr/bin/{}-linux-gnu-objcopy", target.machine())),
-        variables: vec![("LD_LIBRARY_PATH", library_path(&root)?)],
-    })
+    let machine = target.machine();
+    of_debian(layout, &format!("binutils-{machine}-linux-gnu"), &format!("{machine}-linux-gnu-objcopy"))
 }
 
 /// Debian's minisign.
@@ -125,43 +130,29 @@ pub(super) fn minisign(layout: &Layout) -> Result<Tool, Error> {
     if Program::new("minisign").arg("-v").succeeds() {
         return Ok(Tool { program: "minisign".into(), variables: Vec::new() });
     }
-    let directory = layout.environment("minisign");
-    once(&directory, "minisign", || apt::unpack(&["minisign"], &directory, &layout.log("install-minisign")))?;
-    let root = directory.join("root");
-    Ok(Tool {
-        program: root.join("usr/bin/minisign"),
-        variables: vec![("LD_LIBRARY_PATH", library_path(&root)?)],
-    })
+    of_debian(layout, "minisign", "minisign")
 }
 
 /// Debian's `rpmbuild`, or another program of its package.
 pub(super) fn rpm(layout: &Layout, name: &str) -> Result<Tool, Error> {
+    const PACKAGE: &str = "rpm";
     if Program::new(name).arg("--version").succeeds() {
         return Ok(Tool { program: name.into(), variables: Vec::new() });
     }
-    let directory = layout.environment("rpm");
-    once(&directory, "rpm", || apt::unpack(&["rpm"], &directory, &layout.log("install-rpm")))?;
-    let root = directory.join("root");
-    Ok(Tool {
-        program: root.join("usr/bin").join(name),
-        variables: vec![
-            ("LD_LIBRARY_PATH", library_path(&root)?),
-            ("RPM_CONFIGDIR", root.join("usr/lib/rpm").into()),
-        ],
-    })
+    let mut tool = of_debian(layout, PACKAGE, name)?;
+    let settings = layout.environment(PACKAGE).join("root/usr/lib/rpm");
+    tool.variables.push(("RPM_CONFIGDIR", settings.into()));
+    Ok(tool)
 }
 
 /// An emulator of a target, and the directory of Debian's C library for it.
 pub(super) fn emulator(layout: &Layout, target: Target) -> Result<(PathBuf, PathBuf), Error> {
-    let directory = layout.environment("qemu");
-    once(&directory, "qemu-user-static", || {
-        apt::unpack(&["qemu-user-static"], &directory, &layout.log("install-qemu"))
-    })?;
-    let name = format!("qemu-{}-static", target.machine());
+    let emulator =
+        of_debian(layout, "qemu-user-static", &format!("qemu-{}-static", target.machine()))?.program;
     let libraries = layout.environment("libc-arm64");
     let packages = ["libc6:arm64", "libgcc-s1:arm64"];
     once(&libraries, &packages.join(", "), || {
         apt::unpack_foreign("arm64", &packages, &libraries, &layout.log("install-libc-arm64"))
     })?;
-    Ok((directory.join("root/usr/bin").join(name), libraries.join("root")))
+    Ok((emulator, libraries.join("root")))
 }

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use super::outcome::StageOutcome;
 use crate::counts::TestCounts;
+use crate::install;
 use crate::layout::Layout;
 use crate::process::{Error, Program};
 use crate::wheel;
@@ -19,7 +20,7 @@ pub(super) fn run(layout: &Layout) -> Result<StageOutcome, Error> {
 /// The wheel in a new environment, with kazoo.
 fn python(layout: &Layout) -> Result<StageOutcome, Error> {
     let log = layout.log(STAGE);
-    let interpreter = wheel::virtual_environment(layout, "fixtures-venv", &log)?;
+    let interpreter = install::virtual_environment(&layout.environment("fixtures-venv"), &log)?;
     let wheel = wheel_of_tests(layout, &interpreter, &log)?;
     let tests = layout.fixtures("python").join("tests");
     let pip = Program::new(&interpreter).args(["-m", "pip", "install", "--requirement"]);
