@@ -1,0 +1,11 @@
+//! A front as its clients see it, request by request.
+
+mod greetings;
+mod identities;
+mod lists;
+mod logins;
+mod memory;
+mod order;
+mod stage;
+mod turns;
+mod watches;
