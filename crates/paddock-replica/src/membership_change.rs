@@ -33,8 +33,10 @@ pub(crate) struct MembershipChange {
     addresses: Option<u64>,
     /// The members in the state, while no change is under way.
     settled: Vec<EnsembleMember>,
-    /// True if this member was removed from the ensemble.
-    is_removed: bool,
+    /// True if the state does not name this member.
+    is_absent: bool,
+    /// True if the state has named this member since it was started.
+    has_belonged: bool,
     /// True if the state says something else of the members, and the shell was not told.
     has_changed: bool,
     /// The connection that waits for the change under way.
@@ -98,13 +100,8 @@ impl MembershipChange {
         let settled = tree.ensemble().filter(|ensemble| ensemble.target.is_none());
         self.settled = settled.map(|ensemble| ensemble.members.clone()).unwrap_or_default();
         let belongs = |ensemble: &Ensemble| ensemble.all_members().any(|member| raft_id(member.id) == own);
-        let is_removed = tree.ensemble().is_some_and(|ensemble| !belongs(ensemble));
-        if is_removed && !self.is_removed {
-            tracing::error!(
-                "this member was removed from the ensemble: refusing clients; stop it, or add it again"
-            );
-        }
-        self.is_removed = is_removed;
+        self.is_absent = tree.ensemble().is_some_and(|ensemble| !belongs(ensemble));
+        self.has_belonged |= tree.ensemble().is_some_and(belongs);
     }
 
     /// True if the state says who the members are.
@@ -122,8 +119,16 @@ impl MembershipChange {
         &self.settled
     }
 
-    pub(crate) fn is_removed(&self) -> bool {
-        self.is_removed
+    /// True if this member was removed from the ensemble. What a newcomer learns is older than its own addition at first, and does not
+    /// name it yet.
+    pub(crate) fn is_removed(&self, is_learning: bool) -> bool {
+        self.is_absent && (self.has_belonged || !is_learning)
+    }
+
+    /// True if the state wants this member to vote, and `membership` does not let it yet.
+    pub(crate) fn awaits_vote(&self, own: u64, membership: &Membership) -> bool {
+        let is_wanted = self.target.as_ref().is_some_and(|target| target.voters.contains(&own));
+        is_wanted && !membership.voters.contains(&own)
     }
 
     /// The state has come to say something else of the members.
@@ -345,6 +350,34 @@ mod tests {
         assert_eq!(change.tick(&view(&both, &all)), [], "that is on its way");
         change.reconsider();
         assert_eq!(change.tick(&view(&both, &all)), [MembershipAction::Settle(None)]);
+    }
+
+    #[test]
+    fn a_newcomer_that_learns_was_not_removed_by_what_is_older_than_its_addition() {
+        let mut tree = Tree::new();
+        tree.refound_ensemble(7, "server.1=a:1:2\n");
+        let mut newcomer = MembershipChange::default();
+        newcomer.follow(2, &tree, 5);
+        assert!(!newcomer.is_removed(true));
+        assert!(newcomer.is_removed(false), "it has caught up, and does not belong");
+        tree.refound_ensemble(7, "server.1=a:1:2\nserver.2=b:1:2\n");
+        newcomer.follow(2, &tree, 6);
+        assert!(!newcomer.is_removed(true) && !newcomer.is_removed(false));
+        tree.refound_ensemble(7, "server.1=a:1:2\n");
+        newcomer.follow(2, &tree, 7);
+        assert!(newcomer.is_removed(true), "it did belong");
+    }
+
+    #[test]
+    fn a_member_that_is_to_vote_waits_for_its_vote_and_an_observer_does_not() {
+        let mut tree = Tree::new();
+        tree.refound_ensemble(7, "server.1=a:1:2\nserver.2=b:1:2\nserver.3=c:1:2:observer\n");
+        let mut change = MembershipChange::default();
+        change.follow(2, &tree, 5);
+        let learning = Membership::new(vec![1], vec![2, 3]);
+        assert!(change.awaits_vote(2, &learning));
+        assert!(!change.awaits_vote(3, &learning));
+        assert!(!change.awaits_vote(2, &Membership::new(vec![1, 2], vec![3])));
     }
 
     #[test]

@@ -142,8 +142,11 @@ impl ReadOnly {
                  named: refusing clients; decide which data is right, stop the members that have the other, and start them with \
                  empty data directories, or start this member again when they are gone for good"
             ),
-            // The owner of the disk, or of the list of members, logs these.
-            Some(ReadOnlyReason::DiskFull | ReadOnlyReason::Learning | ReadOnlyReason::Removed) => {}
+            Some(ReadOnlyReason::Removed) => tracing::error!(
+                "this member was removed from the ensemble: refusing clients; stop it, or add it again"
+            ),
+            // The owner of the disk, or the beginning of the learning, logs these.
+            Some(ReadOnlyReason::DiskFull | ReadOnlyReason::Learning) => {}
             None if self.reason == Some(ReadOnlyReason::Disputed) => {
                 tracing::info!(
                     "no member of the configuration belongs to another ensemble any more: accepting writes"

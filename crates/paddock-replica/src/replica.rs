@@ -246,7 +246,7 @@ impl Replica<'_> {
         let voters = &self.group.consensus.membership().voters;
         let verdicts = Verdicts {
             is_disk_full: self.presence.is_disk_full,
-            is_removed: self.group.membership.is_removed(),
+            is_removed: self.group.membership.is_removed(self.group.read_only.is_learning()),
             is_in_doubt: self.group.digests.is_in_doubt(),
             is_disputed: self
                 .presence

@@ -31,6 +31,8 @@ pub struct Standing {
     pub read_only: Option<ReadOnlyReason>,
     /// True while the others have not admitted the member since it came without its data, or with older data.
     pub awaits_admission: bool,
+    /// True for a newcomer that is to vote and has no vote yet. To stop another member now may take the quorum away.
+    pub awaits_vote: bool,
     /// The leader, as far as the member knows.
     pub leader: Option<MemberNumber>,
     /// The last entry in its log, and its term.
@@ -148,6 +150,7 @@ impl MemberFacts<'_> {
             term: leadership.term,
             read_only: self.group.read_only.reason(),
             awaits_admission: self.presence.joining.awaits_admission(),
+            awaits_vote: self.group.membership.awaits_vote(self.presence.options.member, membership),
             leader: leadership.leader.and_then(member_number),
             last_entry: self.group.consensus.last_entry(),
             committed: self.group.consensus.committed(),

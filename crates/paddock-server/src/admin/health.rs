@@ -59,6 +59,7 @@ pub(super) fn obstacle(shared: &Shared, role: Role) -> Option<Obstacle> {
         None if standing.awaits_admission => {
             obstacle("learning", "learning: the others have not admitted the member yet")
         }
+        None if standing.awaits_vote => obstacle("joining", "joining: the member has no vote yet"),
         None if role == Role::Looking => obstacle("no_leader", "no leader is known"),
         None => None,
     }
