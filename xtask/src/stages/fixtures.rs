@@ -5,6 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::outcome::StageOutcome;
+use super::programs::{self, Compiled};
 use crate::counts::TestCounts;
 use crate::install;
 use crate::layout::Layout;
@@ -14,7 +15,7 @@ use crate::wheel;
 const STAGE: &str = "fixtures";
 
 pub(super) fn run(layout: &Layout) -> Result<StageOutcome, Error> {
-    python(layout)
+    Ok(python(layout)?.and(rust(layout)?))
 }
 
 /// The wheel in a new environment, with kazoo.
@@ -39,6 +40,30 @@ fn python(layout: &Layout) -> Result<StageOutcome, Error> {
         .status()?;
     let report = fs::read_to_string(&report).map_err(Error::io("read", &report))?;
     Ok(StageOutcome { counts: TestCounts::from_junit(&report), success: status.success() })
+}
+
+/// Test programs of the crate that starts servers in the test's own process.
+const RUST: [&str; 2] = ["servers", "zookeeper_client"];
+
+/// True for a test program of the stage that Cargo compiles.
+pub(super) fn is_rust(layout: &Layout, program: &Compiled) -> bool {
+    program.is_integration_test() && program.directory == layout.source("crates/paddock-testing")
+}
+
+/// The crate, with zookeeper-client.
+fn rust(layout: &Layout) -> Result<StageOutcome, Error> {
+    let options = RUST.map(|name| ["--test", name]);
+    let mut programs = programs::compile(layout, STAGE, options.as_flattened())?;
+    programs.retain(|program| is_rust(layout, program));
+    let success = programs::run(layout, STAGE, &programs, &[], &[])?;
+    Ok(StageOutcome { counts: TestCounts::from_cargo(&output_so_far(layout)?), success })
+}
+
+/// Output of the stage. No two of the runners write the lines that one of them is counted by.
+fn output_so_far(layout: &Layout) -> Result<String, Error> {
+    let log = layout.log(STAGE);
+    let output = fs::read(&log).map_err(Error::io("read", &log))?;
+    Ok(String::from_utf8_lossy(&output).into_owned())
 }
 
 /// A wheel with the program under test, without its symbols.

@@ -7,7 +7,7 @@ use std::thread;
 
 use super::outcome::StageOutcome;
 use super::programs::{self, Compiled};
-use super::{etcd, go, java, ports};
+use super::{etcd, fixtures, go, java, ports};
 use crate::breaks;
 use crate::counts::TestCounts;
 use crate::install;
@@ -23,7 +23,8 @@ pub(super) fn unit(layout: &Layout) -> Result<StageOutcome, Error> {
     let stage = "unit";
     let mut programs = programs::compile(layout, stage, &[])?;
     programs.retain(|program| {
-        !program.is_example() && !is_with_servers(layout, program) && !is_timed(layout, program)
+        let is_elsewhere = is_with_servers(layout, program) || is_timed(layout, program);
+        !program.is_example() && !is_elsewhere && !fixtures::is_rust(layout, program)
     });
     programs.sort_by_key(|program| !LONG.contains(&program.name.as_str()));
     let cores = thread::available_parallelism().map_or(1, usize::from);

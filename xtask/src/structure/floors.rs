@@ -32,6 +32,7 @@ const FLOORS: &[(&str, u32)] = &[
     ("paddock-cross-check", 5),
     ("paddock-server", 6),
     ("paddock-config", 7),
+    ("paddock-testing", 7),
     ("paddock", 8),
 ];
 const DOCUMENT: &str = "architecture.md";
