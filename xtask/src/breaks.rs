@@ -4,6 +4,7 @@
 //! sources, and the simulator is built from that and runs seeds until a checker notices. The product's own sources know
 //! nothing of it. A mistake that no checker notices fails the task, and so does one that another checker notices than it says.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -152,16 +153,16 @@ impl NoticedMistake {
 /// Files and directories that a build of the simulator needs, below the root of the repository.
 const SOURCES: [&str; 5] = ["Cargo.toml", "Cargo.lock", "crates", "tests", "xtask"];
 
-/// The files at a path, or below it.
-fn list(layout: &Layout, path: &Path, files: &mut Vec<PathBuf>) -> Result<(), Error> {
-    let place = layout.source(path);
+/// The files at a path below `root`, or below it.
+fn list(root: &Path, path: &Path, files: &mut BTreeSet<PathBuf>) -> Result<(), Error> {
+    let place = root.join(path);
     if !place.is_dir() {
-        files.push(path.to_owned());
+        files.insert(path.to_owned());
         return Ok(());
     }
     for entry in fs::read_dir(&place).map_err(Error::io("list", &place))? {
         let name = entry.map_err(Error::io("list", &place))?.file_name();
-        list(layout, &path.join(name), files)?;
+        list(root, &path.join(name), files)?;
     }
     Ok(())
 }
@@ -170,16 +171,30 @@ fn list(layout: &Layout, path: &Path, files: &mut Vec<PathBuf>) -> Result<(), Er
 struct Copy<'a> {
     layout: &'a Layout,
     root: PathBuf,
-    files: Vec<PathBuf>,
+    files: BTreeSet<PathBuf>,
 }
 
 impl<'a> Copy<'a> {
     fn of(layout: &'a Layout) -> Result<Copy<'a>, Error> {
-        let mut files = Vec::new();
+        let mut files = BTreeSet::new();
         for part in SOURCES {
-            list(layout, Path::new(part), &mut files)?;
+            list(&layout.source(""), Path::new(part), &mut files)?;
         }
-        Ok(Copy { layout, root: layout.breaks("sources"), files })
+        let copy = Copy { layout, root: layout.breaks("sources"), files };
+        copy.forget_old_files()?;
+        Ok(copy)
+    }
+
+    /// Removes the files that the sources do not have any more.
+    fn forget_old_files(&self) -> Result<(), Error> {
+        let mut old = BTreeSet::new();
+        for part in SOURCES.map(Path::new).into_iter().filter(|part| self.root.join(part).exists()) {
+            list(&self.root, part, &mut old)?;
+        }
+        for file in old.difference(&self.files).map(|file| self.root.join(file)) {
+            fs::remove_file(&file).map_err(Error::io("remove", &file))?;
+        }
+        Ok(())
     }
 
     /// Takes mistakes back. What is as it should be is not touched, so that it is not built again.
@@ -210,7 +225,9 @@ impl<'a> Copy<'a> {
         let _ = fs::remove_file(&log);
         let seeds = format!("0..{}", planted.within);
         let target = self.layout.breaks("target");
-        let cargo = self.layout.cargo().current_dir(&self.root).env("CARGO_TARGET_DIR", target);
+        // One mistake differs from the next in a few lines.
+        let cargo = self.layout.cargo().current_dir(&self.root).env("CARGO_INCREMENTAL", "1");
+        let cargo = cargo.env("CARGO_TARGET_DIR", target);
         let cargo = cargo.args(["run", "--quiet", "--profile", "sim", "--package", "paddock-sim", "--"]);
         let about = planted.about.iter().flat_map(|about| ["--about", about.as_str()]);
         let engine = planted.engine.as_ref().map(|engine| format!("--{engine}"));
