@@ -1,6 +1,10 @@
 //! The stage of what starts servers in the tests of others: each of the packages below fixtures is installed as its users do, and the examples of a client
 //! run on it.
 
+mod go;
+mod page;
+
+use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -15,7 +19,7 @@ use crate::wheel;
 const STAGE: &str = "fixtures";
 
 pub(super) fn run(layout: &Layout) -> Result<StageOutcome, Error> {
-    Ok(python(layout)?.and(rust(layout)?))
+    Ok(python(layout)?.and(rust(layout)?).and(go::run(layout)?))
 }
 
 /// The wheel in a new environment, with kazoo.
@@ -68,11 +72,7 @@ fn output_so_far(layout: &Layout) -> Result<String, Error> {
 
 /// A wheel with the program under test, without its symbols.
 fn wheel_of_tests(layout: &Layout, interpreter: &Path, log: &Path) -> Result<PathBuf, Error> {
-    let directory = layout.environment("fixtures-wheel");
-    if directory.exists() {
-        fs::remove_dir_all(&directory).map_err(Error::io("remove", &directory))?;
-    }
-    fs::create_dir_all(&directory).map_err(Error::io("create", &directory))?;
+    let directory = renewed(layout, "wheel")?;
     let program = directory.join("paddock");
     Program::new("strip").arg("-o").args([&program, &layout.paddock()]).log_to(log).run()?;
     wheel::build(layout, interpreter, &program, &directory).log_to(log).run()?;
@@ -80,4 +80,20 @@ fn wheel_of_tests(layout: &Layout, interpreter: &Path, log: &Path) -> Result<Pat
     let files = entries.flatten().map(|entry| entry.path());
     let wheel = files.into_iter().find(|file| file.extension().is_some_and(|end| end == "whl"));
     wheel.ok_or_else(|| Error::new("pip made no wheel"))
+}
+
+/// An empty directory of the stage, below the target directory.
+fn renewed(layout: &Layout, name: &str) -> Result<PathBuf, Error> {
+    let directory = layout.environment(&format!("fixtures-{name}"));
+    if directory.exists() {
+        fs::remove_dir_all(&directory).map_err(Error::io("remove", &directory))?;
+    }
+    fs::create_dir_all(&directory).map_err(Error::io("create", &directory))?;
+    Ok(directory)
+}
+
+/// A directory in memory for the data of servers, if there is one: some tests of others write a lot, one write after another.
+fn data_directory() -> PathBuf {
+    let memory = PathBuf::from("/dev/shm");
+    if memory.is_dir() { memory } else { env::temp_dir() }
 }
