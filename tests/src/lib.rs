@@ -44,6 +44,7 @@ pub mod operating;
 pub mod oracle;
 pub mod pem_stores;
 pub mod relay;
+pub mod rolling;
 pub mod server;
 pub mod teller;
 pub mod torture;

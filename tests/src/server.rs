@@ -50,6 +50,8 @@ const JAAS_FILE: &str = "java.security.auth.login.config";
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ServerKind {
     Paddock,
+    /// The build before this one.
+    PaddockBefore,
     ZooKeeper,
     /// An older version of it.
     OldZooKeeper(Release),
@@ -67,7 +69,7 @@ impl ServerKind {
     /// The class path of a server in Java.
     fn class_path(self) -> String {
         environment(match self {
-            ServerKind::Paddock | ServerKind::ZooKeeper => "ZOOKEEPER_CLASSPATH",
+            ServerKind::Paddock | ServerKind::PaddockBefore | ServerKind::ZooKeeper => "ZOOKEEPER_CLASSPATH",
             ServerKind::OldZooKeeper(Release::V3_5) => "ZOOKEEPER_3_5_CLASSPATH",
             ServerKind::OldZooKeeper(Release::V3_6) => "ZOOKEEPER_3_6_CLASSPATH",
             ServerKind::OldZooKeeper(Release::V3_8) => "ZOOKEEPER_3_8_CLASSPATH",
@@ -268,6 +270,12 @@ impl Server {
         self.wait_until_ready();
     }
 
+    /// From the next start on it is a server of another kind, which has to know the data of this one.
+    pub fn become_kind(&mut self, kind: ServerKind) {
+        assert!(self.process.is_none(), "{:?} runs", self.kind);
+        self.kind = kind;
+    }
+
     /// Starts the process again on the same data.
     pub fn spawn(&mut self) {
         self.spawn_with(&[]);
@@ -379,8 +387,9 @@ impl Server {
 
     fn command(&self) -> Command {
         match self.kind {
-            ServerKind::Paddock => {
-                let binary = environment("PADDOCK_BIN");
+            ServerKind::Paddock | ServerKind::PaddockBefore => {
+                let is_this_build = self.kind == ServerKind::Paddock;
+                let binary = environment(if is_this_build { "PADDOCK_BIN" } else { "PADDOCK_BEFORE_BIN" });
                 let words: Vec<&String> = self.runner.iter().chain([&binary]).collect();
                 let mut command = program(self.namespace.as_deref(), words[0]);
                 command.args(&words[1..]).arg("server").arg("--config").arg(self.config_path());

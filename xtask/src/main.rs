@@ -16,6 +16,7 @@ mod instructions;
 mod layout;
 mod machine;
 mod page;
+mod previous;
 mod process;
 mod profile;
 mod site;

@@ -59,7 +59,7 @@ enum Company {
 
 /// In the order in which they begin: first what others need; then those for which nothing more is compiled, while that is done for others;
 /// of each kind those that take longest.
-const STAGES: [TestStage; 26] = [
+const STAGES: [TestStage; 27] = [
     TestStage {
         name: BUILD,
         about: "the paddock binary, as released",
@@ -266,6 +266,15 @@ const STAGES: [TestStage; 26] = [
         company: Company::Alone,
         installs: &[],
         run: rust::namespaces,
+    },
+    TestStage {
+        name: "upgrades",
+        about: "members of the build before, which is built first, upgraded one by one under load and downgraded again; only with --all, or named",
+        needs_server: true,
+        is_long: true,
+        company: Company::Alone,
+        installs: &[Part::Python, Part::Jars, Part::Go],
+        run: rust::upgrades,
     },
     TestStage {
         name: "packages",

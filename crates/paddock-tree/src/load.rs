@@ -15,7 +15,8 @@ use crate::origins::Origins;
 use crate::quota_overruns::QuotaOverruns;
 use crate::session::Session;
 use crate::snapshot::{
-    FORMAT, FORMAT_OF_NARROW_NUMBERS, FORMAT_WITHOUT_MOVES, FORMAT_WITHOUT_SECRET, HEADER_BLOCK, ZNODE_BLOCK,
+    FORMAT, FORMAT_OF_NARROW_NUMBERS, FORMAT_WITHOUT_MOVES, FORMAT_WITHOUT_SECRET, HEADER_BLOCK,
+    SNAPSHOT_FORMATS, ZNODE_BLOCK,
 };
 use crate::store::{AclId, NodeId, Record, Store, ZnodeKind};
 use crate::tree::{QUOTA, SYSTEM_PATHS};
@@ -30,7 +31,7 @@ pub enum LoadError {
     Decode(#[from] DecodeError),
     #[error("snapshot has an unknown block {0:#04x}")]
     UnknownBlock(u8),
-    #[error("snapshot has format {0}, not {FORMAT}")]
+    #[error("snapshot has format {0}, and this build reads {first} to {last}: run the release that wrote it, or a later one", first = SNAPSHOT_FORMATS.start(), last = SNAPSHOT_FORMATS.end())]
     UnknownFormat(i32),
     #[error("snapshot does not have one header, before everything else")]
     Header,

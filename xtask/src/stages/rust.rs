@@ -13,6 +13,7 @@ use crate::counts::TestCounts;
 use crate::install;
 use crate::instructions;
 use crate::layout::Layout;
+use crate::previous;
 use crate::process::{Error, Program};
 
 /// Part of the names of tests that want a real etcd, in whichever package.
@@ -278,6 +279,17 @@ pub(super) fn namespaces(layout: &Layout) -> Result<StageOutcome, Error> {
     let variables = [("PADDOCK_BIN", layout.paddock().into())];
     // The stage says what was left out, and why.
     let success = programs::run(layout, stage, &programs, &["--nocapture", "--test-threads=4"], &variables)?;
+    Ok(StageOutcome { counts: count(layout, stage)?, success })
+}
+
+/// Members of this build and of the build before in one ensemble.
+pub(super) fn upgrades(layout: &Layout) -> Result<StageOutcome, Error> {
+    let stage = "upgrades";
+    let before = previous::build(layout, stage)?;
+    let programs = with_servers(layout, stage, &[stage])?;
+    let mut variables = fault_variables(layout, stage)?;
+    variables.push(("PADDOCK_BEFORE_BIN", before.into()));
+    let success = programs::run(layout, stage, &programs, &["--nocapture", "--test-threads=1"], &variables)?;
     Ok(StageOutcome { counts: count(layout, stage)?, success })
 }
 

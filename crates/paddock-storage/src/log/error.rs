@@ -35,7 +35,7 @@ pub enum LogError {
     MissingSegment { path: PathBuf },
 
     /// The segment was written by a version that this one does not know.
-    #[error("log segment {} has format version {version}, which this version cannot read", path.display())]
+    #[error("log segment {} has format version {version}, which this build cannot read: run the release that wrote it, or a later one", path.display())]
     UnknownVersion { path: PathBuf, version: u32 },
 
     /// The log begins too late to continue from the snapshot.

@@ -16,7 +16,7 @@ pub enum SnapshotError {
     Damaged { path: PathBuf, offset: u64, what: SnapshotDamage },
 
     /// The file was written by a version that this one does not know.
-    #[error("snapshot {} has format version {version}, which this version cannot read", path.display())]
+    #[error("snapshot {} has format version {version}, which this build cannot read: run the release that wrote it, or a later one", path.display())]
     UnknownVersion { path: PathBuf, version: u32 },
 
     #[error("{action} {}", path.display())]
