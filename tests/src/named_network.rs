@@ -93,14 +93,30 @@ impl NamedNetwork {
         self.addresses[id - 1]
     }
 
-    /// Gives the member another address, to which its name does not lead yet.
+    /// The addresses between which the member moves.
+    pub fn addresses_of(&self, id: usize) -> [IpAddr; 2] {
+        [address(self.family, id as u8), address(self.family, id as u8 + 100)]
+    }
+
+    /// Gives the member its other address, to which its name does not lead yet.
     pub fn move_member(&mut self, id: usize) {
-        let moved = address(self.family, id as u8 + 100);
+        let [first, second] = self.addresses_of(id);
+        let moved = if self.address(id) == first { second } else { first };
         let commands = ["address flush dev members scope global", &self.take_address(moved, "members")];
         for command in commands {
             ip(&self.namespace(id), command).unwrap_or_else(|error| panic!("move member {id}: {error}"));
         }
         self.addresses[id - 1] = moved;
+    }
+
+    /// Lets callers from the hub know at once that nobody is at the member's other address, as routers do.
+    pub fn refuse_at_other_address(&self, id: usize) {
+        let [first, second] = self.addresses_of(id);
+        let other = if self.address(id) == first { second } else { first };
+        ip(&self.hub(), &format!("route replace unreachable {other}"))
+            .unwrap_or_else(|error| panic!("leave {other}: {error}"));
+        // There is no such route before the first move.
+        let _ = ip(&self.hub(), &format!("route delete unreachable {}", self.address(id)));
     }
 
     /// From now on all find the member's name, with its present address.
@@ -144,7 +160,8 @@ impl NamedNetwork {
         command
     }
 
-    fn hub(&self) -> String {
+    /// Namespace from which members are reached, for [`enter`].
+    pub fn hub(&self) -> String {
         format!("{}-hub", self.name)
     }
 

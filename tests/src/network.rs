@@ -169,7 +169,7 @@ pub(crate) fn new_name() -> String {
 }
 
 /// Moves this thread into a namespace.
-pub(crate) fn enter(namespace: &str) {
+pub fn enter(namespace: &str) {
     let file = File::open(Path::new("/run/netns").join(namespace)).expect("open the namespace");
     move_into_link_name_space(file.as_fd(), Some(LinkNameSpaceType::Network)).expect("enter the namespace");
 }

@@ -149,6 +149,38 @@ async fn one_becomes_three_and_five_and_three_again_under_load() {
     }
 }
 
+/// As with a chart that changes a mounted file: nobody is restarted, and clients ask for no change.
+#[tokio::test]
+async fn files_that_change_while_members_run_change_the_members() {
+    let lines: Vec<(String, String)> = (1..=3)
+        .map(|id| (format!("server.{id}"), format!("127.0.0.1:{}:{}", free_port(), free_port())))
+        .collect();
+    let of = |members: usize| -> Vec<(&str, &str)> {
+        let lines = lines[..members].iter().map(|(key, value)| (&**key, &**value));
+        lines.chain([("standaloneEnabled", "false")]).collect()
+    };
+    let mut members = vec![Server::start_member(1, &of(1))];
+    let client = connect(&members[0].address().to_string()).await;
+    for id in [2, 3] {
+        members.iter().for_each(|member| member.write_config(&of(id)));
+        members.push(Server::start_member(id, &of(id)));
+        let added = connect(&members[id - 1].address().to_string()).await;
+        added.create(&format!("/of-{id}"), b"", CreateMode::Persistent).await.expect("it serves");
+        assert!(client.exists(&format!("/of-{id}")).await.is_ok());
+    }
+    // Two of three are to go, and say so themselves: the one that stays is no majority.
+    members.iter().for_each(|member| member.write_config(&of(1)));
+    for member in &members[1..] {
+        member.wait_for_log("the new configuration does not name this member");
+        member.wait_for_log("this member was removed from the ensemble");
+    }
+    members.drain(1..).for_each(|mut member| member.kill());
+    client.create("/alone", b"", CreateMode::Persistent).await.expect("it needs nobody");
+    let config = client.get_data("/zookeeper/config").await.expect("read the members");
+    let config = String::from_utf8(config.bytes.expect("there are some")).expect("it is text");
+    assert_eq!(config.lines().filter(|line| line.starts_with("server.")).count(), 1, "{config}");
+}
+
 #[tokio::test]
 async fn a_dead_member_is_replaced_and_a_stranger_is_not_let_in() {
     let mut members = three().await;

@@ -163,7 +163,8 @@ pub(super) fn own<'a>(members: &'a [Named], number: &OwnNumber) -> Result<&'a Na
             number.number,
             numbers(members)
         );
-        number.place.clone().fault(what)
+        let members = members.iter().map(|named| named.member.clone()).collect();
+        number.place.clone().fault(what).with_members(members)
     })
 }
 

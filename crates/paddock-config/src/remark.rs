@@ -5,6 +5,8 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use paddock_server::EnsembleMember;
+
 use super::origins::Origins;
 
 /// Name of the part that logs, for remarks.
@@ -37,7 +39,7 @@ impl Location {
     }
 
     pub(super) fn fault(self, what: impl Into<String>) -> ConfigError {
-        ConfigError { place: self, what: what.into(), others: Vec::new() }
+        ConfigError { place: self, what: what.into(), others: Vec::new(), members: None }
     }
 
     pub(super) fn warning(self, what: impl Into<String>) -> Remark {
@@ -63,12 +65,24 @@ pub struct ConfigError {
     what: String,
     /// The rest, of the same configuration.
     others: Vec<ConfigError>,
+    /// The members, if the error is that this member is not one of them.
+    members: Option<Vec<EnsembleMember>>,
 }
 
 impl ConfigError {
     /// A line for each error.
     pub fn lines(&self) -> impl Iterator<Item = String> {
         std::iter::once(self).chain(&self.others).map(ConfigError::line)
+    }
+
+    /// The same error, of a configuration that names these members and not this one.
+    pub(crate) fn with_members(self, members: Vec<EnsembleMember>) -> ConfigError {
+        ConfigError { members: Some(members), ..self }
+    }
+
+    /// The members, if the only error is that this member is not one of them. A member that runs is to leave then.
+    pub fn members_without_this(&self) -> Option<&[EnsembleMember]> {
+        self.members.as_deref().filter(|_| self.others.is_empty())
     }
 
     fn line(&self) -> String {

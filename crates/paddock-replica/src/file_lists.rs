@@ -1,7 +1,7 @@
 //! Lists of members in configuration files, and the changes of members that they ask for.
 //!
 //! Files say who the members are where clients may not change them (`reconfigEnabled=false`): an operator who adds a server to an
-//! ensemble of ZooKeeper's, or a chart that does it, changes the files and restarts one member after the other. Every member tells the leader of the
+//! ensemble of ZooKeeper's, or a chart that does it, changes the files; a member reads its own again, or is restarted. Every member tells the leader of the
 //! list in its own file. The leader follows a list on which most of the voters agree, all of them running: it changes one member at a
 //! time, so that two majorities always share a voter, and asks for a change that failed again after a while.
 //!
@@ -23,7 +23,7 @@ const TELL_TICKS: u32 = 50;
 /// Ticks after which a list counts no more that was not told again.
 const HEARD_TICKS: u32 = 3 * TELL_TICKS;
 /// Ticks after which a change that did not come about is asked for again.
-const AGAIN_TICKS: u32 = 600;
+const AGAIN_TICKS: u32 = 200;
 /// Bytes of a list that another member tells, at most.
 const BYTES_MAX: usize = 64 << 10;
 
@@ -33,6 +33,8 @@ pub(crate) struct FileLists {
     own: Vec<EnsembleMember>,
     /// False if clients may change the members: only addresses that lead nowhere are mended then.
     are_followed: bool,
+    /// True if the leader has not been told of the list in the file since that changed.
+    has_news: bool,
     ticks: u32,
     told: BTreeMap<u64, Told>,
     /// The members that the leader asked for last, and the tick.
@@ -51,12 +53,18 @@ impl FileLists {
         FileLists { own: parse_members(own).unwrap_or_default(), are_followed, ..FileLists::default() }
     }
 
+    /// This member's file has other lines from now on. This member may not be among them: it is to leave.
+    pub(crate) fn replace_own(&mut self, own: &str) {
+        self.own = parse_members(own).unwrap_or_default();
+        self.has_news = true;
+    }
+
     /// A tick. Returns the list for the leader, if it is time to tell it. `present` are the members as the state has them.
     pub(crate) fn tick(&mut self, present: &[EnsembleMember]) -> Option<String> {
         self.ticks += 1;
         let counts = self.are_followed || present.iter().any(leads_nowhere);
-        let is_due = counts && !self.own.is_empty() && self.ticks.is_multiple_of(TELL_TICKS);
-        is_due.then(|| member_lines(&self.own))
+        let is_due = std::mem::take(&mut self.has_news) || self.ticks.is_multiple_of(TELL_TICKS);
+        (is_due && counts && !self.own.is_empty()).then(|| member_lines(&self.own))
     }
 
     /// Another member tells of its file. A list that cannot be read, or is too long, counts as none.
@@ -310,6 +318,23 @@ mod tests {
             (0..2 * TELL_TICKS).filter_map(|_| lists.tick(&members(present))).count()
         };
         assert_eq!((told(&present), told(&three)), (2, 0));
+    }
+
+    #[test]
+    fn a_list_that_changes_while_the_member_runs_is_told_at_once_and_counts() {
+        let (one, three) = (lines(&[1]), lines(&[1, 2, 3]));
+        let mut lists = FileLists::new(&one, true);
+        assert_eq!(lists.next_members(1, &[1], &members(&one)), None);
+        lists.replace_own(&three);
+        assert_eq!(lists.tick(&members(&one)), Some(member_lines(&members(&three))));
+        assert_eq!(lists.tick(&members(&one)), None, "it was told");
+        let two = Some(member_lines(&members(&lines(&[1, 2]))));
+        assert_eq!(lists.next_members(1, &[1], &members(&one)), two);
+        // The leader is to go, as 3 is, which says so of itself.
+        let mut lists = FileLists::new(&three, true);
+        lists.replace_own(&lines(&[2]));
+        lists.hear(3, &lines(&[2]));
+        assert_eq!(lists.next_members(1, &[1, 2, 3], &members(&three)), two);
     }
 
     #[test]

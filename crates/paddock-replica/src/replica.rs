@@ -120,6 +120,7 @@ impl Replica<'_> {
             Input::DiskFull(is_full) => self.on_disk_full(now, is_full),
             Input::StepDown => self.step_down(),
             Input::RequestLead => self.request_lead(),
+            Input::FileMembers(lines) => self.presence.file_lists.replace_own(&lines),
             Input::Profile(profile) => self.presence.processes.profiles.set_own(profile),
             Input::Tick => self.on_tick(now),
         }

@@ -116,7 +116,7 @@ settings! {
         member_settings: MemberSettings = MemberSettings::default(), part, elsewhere;
 
         /// Members of the ensemble. `None` is a member alone: it has no address for peers.
-        ensemble: Option<Ensemble> = None, section, at_restart;
+        ensemble: Option<Ensemble> = None, section, elsewhere;
         /// The etcd cluster that holds the data. `None` keeps it in `data_dir`.
         etcd: Option<EtcdSettings> = None, section, at_restart;
         /// TLS for clients. `None` is plaintext only.

@@ -63,6 +63,13 @@ impl EngineHandle {
         }
     }
 
+    /// The member's configuration file has these members from now on.
+    pub(crate) fn change_file_members(&self, lines: String) {
+        if let Some(member) = self.member() {
+            member.change_file_members(lines);
+        }
+    }
+
     /// A snapshot is to be taken soon. False if there is no log that would be let go for it.
     pub(crate) fn order_snapshot(&self) -> bool {
         let member = self.member();

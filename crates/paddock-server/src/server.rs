@@ -18,7 +18,7 @@ use paddock_proto::MemberNumber;
 use paddock_replica::{Membership, Replicated, Role, member_number};
 use paddock_storage::Disk;
 use paddock_tls::ClientPort;
-use paddock_tree::Tree;
+use paddock_tree::{Tree, member_lines};
 use parking_lot::Mutex;
 
 use crate::admin::{self, Admin, HttpAddresses};
@@ -184,7 +184,13 @@ impl Server {
         let frame_bytes_max = now.request_bytes_max();
         let mut live = (*self.shared.settings()).clone();
         live.take_changes(&Config { frame_bytes_max, ..now.clone() });
+        let is_list_new = changes.taken.contains(&"ensemble.member");
+        let members =
+            live.ensemble.as_ref().filter(|_| is_list_new).map(|ensemble| member_lines(&ensemble.members));
         self.shared.change_settings(live);
+        if let Some(members) = members {
+            self.engine.change_file_members(members);
+        }
         *asked = now;
         let (taken, need_restart) = (changes.taken.join(", "), changes.need_restart.join(", "));
         match (taken.as_str(), need_restart.as_str()) {
@@ -200,6 +206,11 @@ impl Server {
             ),
         }
         Ok(changes)
+    }
+
+    /// The member's file has these members from now on, and not this member itself, which is to leave: the leader is told.
+    pub fn leave_to(&self, members: &[EnsembleMember]) {
+        self.engine.change_file_members(member_lines(members));
     }
 
     /// True if the member has stopped by itself, which it does when its log fails or an invariant is broken.

@@ -12,6 +12,7 @@ mod export;
 mod identity_source;
 mod import;
 mod logs;
+mod members;
 mod moving;
 mod server;
 mod shell;
@@ -53,6 +54,7 @@ enum Command {
     #[command(name = "man", hide = true)]
     Manual(documents::ManualArgs),
     Shell(Box<shell::ShellArgs>),
+    Members(Box<members::MembersArgs>),
 }
 
 fn main() -> ExitCode {
@@ -79,6 +81,7 @@ fn run(command: Command) -> ExitCode {
         Command::Completions(args) => documents::complete(&args, Cli::command()),
         Command::Manual(args) => documents::write_manual(&args, Cli::command()),
         Command::Shell(args) => shell::run(&args),
+        Command::Members(args) => members::run(&args),
     }
 }
 

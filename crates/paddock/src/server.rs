@@ -502,7 +502,14 @@ impl Reloading {
         let unused = |reason: String| tracing::error!(target: TARGET, reason, "the new configuration cannot be used: nothing has changed");
         let loaded = match loaded {
             Ok(Ok(loaded)) => loaded,
-            Ok(Err(error)) => return unused(error.to_string()),
+            Ok(Err(error)) => {
+                let Some(members) = error.members_without_this() else { return unused(error.to_string()) };
+                tracing::warn!(
+                    target: TARGET,
+                    "the new configuration does not name this member, which tells the leader so; stop it once it was removed"
+                );
+                return server.leave_to(members);
+            }
             Err(error) => return unused(error.to_string()),
         };
         for remark in &loaded.remarks {

@@ -379,6 +379,22 @@ fn what_is_wrong_with_an_ensemble_is_named_with_its_line() {
     );
 }
 
+#[test]
+fn members_are_told_where_this_one_is_not_among_them() {
+    let own = |number: &str| THREE.replace("member = 2", number);
+    let members_of = |text: &str| {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("paddock.toml");
+        fs::write(&file, text).unwrap();
+        let error = load(Some(&file), &Overrides::default(), &Environment::default()).unwrap_err();
+        let ids = |members: &[EnsembleMember]| members.iter().map(|member| member.id).collect::<Vec<_>>();
+        error.members_without_this().map(ids)
+    };
+    assert_eq!(members_of(&own("member = 7")), Some(vec![1, 2, 3]));
+    assert_eq!(members_of(&own("member = 7\nconnections_max = 'many'")), None, "there is another mistake");
+    assert_eq!(members_of(&own("")), None, "nobody says which one this is");
+}
+
 const TLS: &str = "[ensemble.tls]\nkey_store = '/k'\ntrust_store = '/t'\n";
 
 fn tls() -> PeerTls {

@@ -1,11 +1,12 @@
 //! Differences between two configurations: settings that change while a member runs, and settings that need a restart. Rows say that of most
-//! settings; the ports of names, HTTP and TLS are compared by hand.
+//! settings; the ports of names, HTTP, TLS and the members of the ensemble are compared by hand.
 
 use std::net::SocketAddr;
 
+use paddock_proto::MemberNumber;
 use paddock_settings::{ConfigChanges, SettingRows};
 
-use super::{AdminSettings, ClientTls, Config, LateNames};
+use super::{AdminSettings, ClientTls, Config, Ensemble, LateNames};
 
 impl Config {
     /// Takes over those settings of `wanted` that can change while the member runs.
@@ -15,6 +16,7 @@ impl Config {
         SettingRows::take_over(self, wanted, &mut changes);
         take_admin(&mut changes, &mut self.admin, &wanted.admin);
         take_tls(&mut changes, &mut self.tls, wanted.tls.as_ref());
+        take_ensemble(&mut changes, self.member, &mut self.ensemble, wanted.ensemble.as_ref());
         changes
     }
 
@@ -72,9 +74,33 @@ fn take_tls(changes: &mut ConfigChanges, now: &mut Option<ClientTls>, wanted: Op
     }
 }
 
+/// The list of members counts at once, but for the line of the member itself, which has its own ports open.
+fn take_ensemble(
+    changes: &mut ConfigChanges,
+    own: MemberNumber,
+    now: &mut Option<Ensemble>,
+    wanted: Option<&Ensemble>,
+) {
+    let (now, wanted) = match (now, wanted) {
+        (None, None) => return,
+        (Some(now), Some(wanted)) => (now, wanted),
+        (None, Some(_)) | (Some(_), None) => return changes.need_restart.push("ensemble"),
+    };
+    let own_line = |ensemble: &Ensemble| ensemble.members.iter().find(|member| member.id == own).cloned();
+    if own_line(now) != own_line(wanted) {
+        changes.need_restart.push("ensemble.member");
+    } else if now.members != wanted.members {
+        now.members.clone_from(&wanted.members);
+        changes.taken.push("ensemble.member");
+    }
+    if *now != (Ensemble { members: now.members.clone(), ..wanted.clone() }) {
+        changes.need_restart.push("ensemble");
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use super::super::{ConnectRate, PortProtocol, Store, TlsVersions, WordList};
+    use super::super::{ConnectRate, EnsembleMember, PortProtocol, Role, Store, TlsVersions, WordList};
     use super::*;
     use crate::config::ClientAuth;
 
@@ -102,6 +128,32 @@ mod tests {
         change(&mut wanted);
         let changes = now.take_changes(&wanted);
         (now, changes)
+    }
+
+    #[test]
+    fn the_list_of_members_is_taken_but_not_the_own_line() {
+        let member = |id: MemberNumber, host: &str| EnsembleMember {
+            id,
+            host: host.to_owned(),
+            quorum_port: 2888,
+            election_port: 3888,
+            role: Role::Participant,
+            client: None,
+        };
+        let ensemble = |members: Vec<EnsembleMember>| Some(Ensemble { members, ..Ensemble::default() });
+        let check = |wanted: Option<Ensemble>, taken: &[&str], need_restart: &[&str]| {
+            let mut now =
+                Config { member: 1, ensemble: ensemble(vec![member(1, "a")]), ..Config::new("data") };
+            let changes = now.take_changes(&Config { ensemble: wanted.clone(), ..now.clone() });
+            assert_eq!((changes.taken.as_slice(), changes.need_restart.as_slice()), (taken, need_restart));
+            assert_eq!(now.ensemble == wanted, need_restart.is_empty());
+        };
+        let two = ensemble(vec![member(1, "a"), member(2, "b")]);
+        check(two.clone(), &["ensemble.member"], &[]);
+        check(ensemble(vec![member(1, "other"), member(2, "b")]), &[], &["ensemble.member"]);
+        let leases = |ensemble| Ensemble { lease_clock_bound_ms: Some(1), ..ensemble };
+        check(two.map(leases), &["ensemble.member"], &["ensemble"]);
+        check(None, &[], &["ensemble"]);
     }
 
     #[test]

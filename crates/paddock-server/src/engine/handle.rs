@@ -102,6 +102,11 @@ impl MemberHandle {
         self.take(Message::Member(Input::RequestLead), 0, || {});
     }
 
+    /// The member's configuration file has these members from now on.
+    pub(crate) fn change_file_members(&self, lines: String) {
+        self.take(Message::FileMembers(lines), 0, || {});
+    }
+
     /// A snapshot is to be taken soon.
     pub(crate) fn order_snapshot(&self) {
         self.take(Message::Snapshot, 0, || {});

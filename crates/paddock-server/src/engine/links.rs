@@ -109,9 +109,7 @@ pub(crate) struct Addresses {
 
 impl Addresses {
     pub(crate) fn new(config: &Config) -> Addresses {
-        let members = config.ensemble.iter().flat_map(|ensemble| &ensemble.members);
-        let configured: BTreeMap<MemberNumber, (String, String)> =
-            members.map(|member| (member.id, (member.host.clone(), host_and_port(member)))).collect();
+        let configured = hosts_and_addresses(config);
         let known = configured.iter().map(|(id, (_, address))| (*id, address.clone())).collect();
         Addresses { own: config.member, may_reconfig: config.may_reconfig(), configured, known }
     }
@@ -129,6 +127,8 @@ impl Addresses {
 
     /// Links this member to those that the state names.
     pub(crate) fn follow(&mut self, shared: &Shared, links: &Links) {
+        // The file may have been read again since.
+        self.configured = hosts_and_addresses(&shared.settings());
         let state = shared.state.read();
         let Some(ensemble) = state.tree().ensemble() else { return };
         for member in ensemble.all_members() {
@@ -142,6 +142,12 @@ impl Addresses {
         links.set_cluster(ensemble.cluster);
         links.set_peers(members.into_iter().filter_map(peer).collect());
     }
+}
+
+/// Hosts and addresses of the configuration.
+fn hosts_and_addresses(config: &Config) -> BTreeMap<MemberNumber, (String, String)> {
+    let members = config.ensemble.iter().flat_map(|ensemble| &ensemble.members);
+    members.map(|member| (member.id, (member.host.clone(), host_and_port(member)))).collect()
 }
 
 fn peer_address(member: &EnsembleMember) -> PeerAddress {

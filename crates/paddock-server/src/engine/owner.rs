@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, TryRecvError};
 use paddock_links::Links;
-use paddock_member::{Member, MemberError, Work};
+use paddock_member::{Member, MemberError, Shell, Work};
 use paddock_replica::{Cluster, Input};
 use paddock_state::{ClientInput, Serving};
 use paddock_statistics::request_times::Stage;
@@ -37,6 +37,8 @@ pub(super) enum Message {
     Clients(Vec<ClientInput>, Option<Instant>),
     /// An input from another member, or from this process.
     Member(Input),
+    /// Members that the configuration file has from now on, as lines.
+    FileMembers(String),
     /// An order to take a snapshot, whatever has been written since the last one.
     Snapshot,
 }
@@ -147,6 +149,10 @@ impl Engine {
                 Ok(Message::Member(input)) => {
                     self.inputs_taken += 1;
                     self.member.take(&self.shell, [input]);
+                }
+                Ok(Message::FileMembers(lines)) => {
+                    self.member.take(&self.shell, [Input::FileMembers(lines)]);
+                    Shell::members_changed(&mut self.shell);
                 }
                 Ok(Message::Snapshot) => self.member.want_snapshot(),
                 Err(TryRecvError::Empty) => break,
