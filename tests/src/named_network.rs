@@ -36,6 +36,8 @@ pub struct NamedNetwork {
     known: BTreeMap<usize, IpAddr>,
     /// Members that look up an unused address for the name of member 1.
     misled: Vec<usize>,
+    /// True if the hub has no way to the addresses at which no member is.
+    refuses: bool,
 }
 
 impl NamedNetwork {
@@ -49,7 +51,8 @@ impl NamedNetwork {
         let files = tempfile::tempdir().expect("make a directory");
         let known = BTreeMap::new();
         let (name, misled) = (new_name(), Vec::new());
-        let mut network = NamedNetwork { name, family, members, files, addresses, known, misled };
+        let mut network =
+            NamedNetwork { name, family, members, files, addresses, known, misled, refuses: false };
         run("ip", &["netns", "add", &network.hub()])?;
         // From here on whatever fails is a fault of this code, and not of the machine.
         network.make().unwrap_or_else(|error| panic!("make a network: {error}"));
@@ -102,21 +105,33 @@ impl NamedNetwork {
     pub fn move_member(&mut self, id: usize) {
         let [first, second] = self.addresses_of(id);
         let moved = if self.address(id) == first { second } else { first };
+        if self.refuses {
+            // Before the member is gone from there: a call that nobody answers is waited for.
+            self.refuse_at(self.address(id));
+        }
         let commands = ["address flush dev members scope global", &self.take_address(moved, "members")];
         for command in commands {
             ip(&self.namespace(id), command).unwrap_or_else(|error| panic!("move member {id}: {error}"));
         }
+        if self.refuses {
+            ip(&self.hub(), &format!("route delete unreachable {moved}"))
+                .unwrap_or_else(|error| panic!("reach {moved}: {error}"));
+        }
         self.addresses[id - 1] = moved;
     }
 
-    /// Lets callers from the hub know at once that nobody is at the member's other address, as routers do.
-    pub fn refuse_at_other_address(&self, id: usize) {
-        let [first, second] = self.addresses_of(id);
-        let other = if self.address(id) == first { second } else { first };
-        ip(&self.hub(), &format!("route replace unreachable {other}"))
-            .unwrap_or_else(|error| panic!("leave {other}: {error}"));
-        // There is no such route before the first move.
-        let _ = ip(&self.hub(), &format!("route delete unreachable {}", self.address(id)));
+    /// From now on callers from the hub are told at once, as by a router, that nobody is at the other address of a member.
+    pub fn refuse_at_other_addresses(&mut self) {
+        self.refuses = true;
+        for id in 1..=self.members {
+            let [_, second] = self.addresses_of(id);
+            self.refuse_at(second);
+        }
+    }
+
+    fn refuse_at(&self, address: IpAddr) {
+        let refused = ip(&self.hub(), &format!("route replace unreachable {address}"));
+        refused.unwrap_or_else(|error| panic!("refuse at {address}: {error}"));
     }
 
     /// From now on all find the member's name, with its present address.

@@ -59,7 +59,7 @@ enum Company {
 
 /// In the order in which they begin: first what others need; then those for which nothing more is compiled, while that is done for others;
 /// of each kind those that take longest.
-const STAGES: [TestStage; 27] = [
+const STAGES: [TestStage; 28] = [
     TestStage {
         name: BUILD,
         about: "the paddock binary, as released",
@@ -275,6 +275,15 @@ const STAGES: [TestStage; 27] = [
         company: Company::Alone,
         installs: &[Part::Python, Part::Jars, Part::Go],
         run: rust::upgrades,
+    },
+    TestStage {
+        name: "growth",
+        about: "an ensemble that grows and shrinks as a StatefulSet does, under load; only with --all, or named",
+        needs_server: true,
+        is_long: true,
+        company: Company::Alone,
+        installs: &[],
+        run: rust::growth,
     },
     TestStage {
         name: "packages",

@@ -49,7 +49,7 @@ impl StatefulSet {
         let mut network = NamedNetwork::new(PODS_MAX, Family::V4)?;
         network.enter();
         (1..=PODS_MAX).for_each(|id| network.forget(id));
-        (1..=PODS_MAX).for_each(|id| network.refuse_at_other_address(id));
+        network.refuse_at_other_addresses();
         let pods = (1..=PODS_MAX).map(Pod::new).collect();
         Ok(StatefulSet { network, policy, replicas: 0, pods, chance: Chance::new(policy as u64) })
     }
@@ -109,7 +109,6 @@ impl StatefulSet {
         for id in ids {
             // A pod has another address than the one before it, and its name is known only some time after its process runs.
             self.network.move_member(*id);
-            self.network.refuse_at_other_address(*id);
             self.pods[id - 1].mount(in_list);
             self.pods[id - 1].start(&self.network);
         }

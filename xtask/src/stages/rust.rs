@@ -117,6 +117,9 @@ const MEMCHECK: &str = "memcheck";
 /// The test program of the stage `namespaces`.
 const NAMESPACES: &str = "namespaces";
 
+/// The test program of the stage `growth`.
+const GROWTH: &str = "growth";
+
 /// The test programs of the stage `oracle`: each asks a real ZooKeeper the same.
 const ORACLE: [&str; 3] = ["operating", "oracle", "zookeeper_metrics"];
 
@@ -130,7 +133,7 @@ pub(super) fn process(layout: &Layout) -> Result<StageOutcome, Error> {
             || ORACLE.contains(&name)
             || MOVING.contains(&name)
             || MONITORING.contains(&name)
-            || [ATTACKS, MEMCHECK, NAMESPACES].contains(&name)
+            || [ATTACKS, MEMCHECK, NAMESPACES, GROWTH].contains(&name)
             || etcd::WITH_SERVERS.contains(&name)
             || FAULTS.iter().any(|(names, _)| names.contains(&name))
     };
@@ -274,8 +277,15 @@ pub(super) fn memcheck(layout: &Layout) -> Result<StageOutcome, Error> {
 
 /// Each test has networks of its own, so several run at a time: they wait for restarts.
 pub(super) fn namespaces(layout: &Layout) -> Result<StageOutcome, Error> {
-    let stage = "namespaces";
-    let programs = with_servers(layout, stage, &[NAMESPACES])?;
+    in_namespaces(layout, "namespaces", NAMESPACES)
+}
+
+pub(super) fn growth(layout: &Layout) -> Result<StageOutcome, Error> {
+    in_namespaces(layout, "growth", GROWTH)
+}
+
+fn in_namespaces(layout: &Layout, stage: &str, program: &str) -> Result<StageOutcome, Error> {
+    let programs = with_servers(layout, stage, &[program])?;
     let variables = [("PADDOCK_BIN", layout.paddock().into())];
     // The stage says what was left out, and why.
     let success = programs::run(layout, stage, &programs, &["--nocapture", "--test-threads=4"], &variables)?;
