@@ -106,7 +106,7 @@ impl NamedNetwork {
         let [first, second] = self.addresses_of(id);
         let moved = if self.address(id) == first { second } else { first };
         if self.refuses {
-            // Before the member is gone from there: a call that nobody answers is waited for.
+            // Before the member is gone from there: a call without an answer is waited for.
             self.refuse_at(self.address(id));
         }
         let commands = ["address flush dev members scope global", &self.take_address(moved, "members")];
@@ -120,7 +120,7 @@ impl NamedNetwork {
         self.addresses[id - 1] = moved;
     }
 
-    /// From now on callers from the hub are told at once, as by a router, that nobody is at the other address of a member.
+    /// From now on calls from the hub to an address at which no member is fail at once, as by a router's word.
     pub fn refuse_at_other_addresses(&mut self) {
         self.refuses = true;
         for id in 1..=self.members {

@@ -149,7 +149,7 @@ async fn one_becomes_three_and_five_and_three_again_under_load() {
     }
 }
 
-/// As with a chart that changes a mounted file: nobody is restarted, and clients ask for no change.
+/// As with a chart that changes a mounted file: no member is restarted, and clients ask for no change.
 #[tokio::test]
 async fn files_that_change_while_members_run_change_the_members() {
     let lines: Vec<(String, String)> = (1..=3)

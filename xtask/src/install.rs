@@ -4,6 +4,7 @@
 //! Two that want the same at the same time wait for each other. Proxies and mirrors are the business of pip's, Maven's and apt's own settings, which pass through untouched.
 
 mod debian_roots;
+mod kubernetes;
 
 use std::collections::BTreeMap;
 use std::env;
@@ -17,6 +18,7 @@ use crate::layout::Layout;
 use crate::process::{Error, Program};
 
 pub(crate) use debian_roots::install as debian_roots;
+pub(crate) use kubernetes::install as kubernetes;
 
 /// A thing to install, for those who only want it to be there.
 #[derive(Clone, Copy, Debug)]
@@ -36,6 +38,7 @@ pub(crate) enum Part {
     Valgrind,
     Kerberos,
     DebianRoots,
+    Kubernetes,
 }
 
 impl Part {
@@ -56,6 +59,7 @@ impl Part {
             Part::Valgrind => valgrind(layout).map(drop),
             Part::Kerberos => kerberos(layout).map(drop),
             Part::DebianRoots => debian_roots::install(layout).map(drop),
+            Part::Kubernetes => kubernetes::install(layout).map(drop),
         }
     }
 }

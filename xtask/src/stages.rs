@@ -59,7 +59,7 @@ enum Company {
 
 /// In the order in which they begin: first what others need; then those for which nothing more is compiled, while that is done for others;
 /// of each kind those that take longest.
-const STAGES: [TestStage; 28] = [
+const STAGES: [TestStage; 29] = [
     TestStage {
         name: BUILD,
         about: "the paddock binary, as released",
@@ -284,6 +284,15 @@ const STAGES: [TestStage; 28] = [
         company: Company::Alone,
         installs: &[],
         run: rust::growth,
+    },
+    TestStage {
+        name: "chart",
+        about: "the Helm chart, by helm, kubeconform and the schemas of its objects; only with --all, or named",
+        needs_server: true,
+        is_long: true,
+        company: Company::Neighbours,
+        installs: &[Part::Go, Part::Kubernetes],
+        run: rust::chart,
     },
     TestStage {
         name: "packages",

@@ -75,7 +75,7 @@ impl ConfigError {
         std::iter::once(self).chain(&self.others).map(ConfigError::line)
     }
 
-    /// The same error, of a configuration that names these members and not this one.
+    /// This error as that of a configuration that names these members and not this one.
     pub(crate) fn with_members(self, members: Vec<EnsembleMember>) -> ConfigError {
         ConfigError { members: Some(members), ..self }
     }

@@ -1,7 +1,7 @@
 //! `paddock members`: the members of an ensemble, and a wait until a change of them has come about.
 //!
-//! Who changes the list of members by files has nothing to wait for but the ensemble itself: a chart removes the machines of members when these have
-//! left, and not before.
+//! A change of members by files has no answer: the ensemble's own list tells that it is over. A chart takes machines away when their members have left,
+//! and not before.
 //!
 //! Exit codes: 0 when it is as wanted, 1 when it has not become so in time, 2 when what the user said cannot be done.
 

@@ -19,11 +19,11 @@ const WITHIN: Duration = Duration::from_secs(60);
 pub(crate) struct Load {
     stop: Arc<AtomicBool>,
     written: Arc<AtomicUsize>,
-    thread: JoinHandle<Account>,
+    thread: JoinHandle<WriteAccount>,
 }
 
 #[derive(Debug, Default)]
-pub(crate) struct Account {
+pub(crate) struct WriteAccount {
     /// Names of znodes below /load.
     pub(crate) acknowledged: BTreeSet<String>,
     /// From the first try of a write to its success.
@@ -56,14 +56,19 @@ impl Load {
         }
     }
 
-    pub(crate) fn stop(self) -> Account {
+    pub(crate) fn stop(self) -> WriteAccount {
         self.stop.store(true, Ordering::Relaxed);
         self.thread.join().expect("a writer has failed")
     }
 }
 
 #[tokio::main(flavor = "current_thread")]
-async fn write_all(all: String, first: String, stop: Arc<AtomicBool>, written: Arc<AtomicUsize>) -> Account {
+async fn write_all(
+    all: String,
+    first: String,
+    stop: Arc<AtomicBool>,
+    written: Arc<AtomicUsize>,
+) -> WriteAccount {
     let client = connect(&first).await;
     match client.create("/load", b"", CreateMode::Persistent).await {
         Err(error) if error.code() != Some(ErrorCode::NodeExists) => panic!("/load: {error}"),
@@ -75,7 +80,7 @@ async fn write_all(all: String, first: String, stop: Arc<AtomicBool>, written: A
         let (client, stop, written) = (connect(hosts).await, stop.clone(), written.clone());
         writers.push(tokio::spawn(write(client, number, stop, written)));
     }
-    let mut sum = Account::default();
+    let mut sum = WriteAccount::default();
     for writer in writers {
         let account = writer.await.expect("a writer has failed");
         sum.acknowledged.extend(account.acknowledged);
@@ -96,8 +101,13 @@ async fn connect(hosts: &str) -> Client {
 
 /// One session for the whole time: it does not end, and no write is refused. A write whose connection ends is begun again, as every client of
 /// ZooKeeper has to.
-async fn write(client: Client, writer: usize, stop: Arc<AtomicBool>, written: Arc<AtomicUsize>) -> Account {
-    let mut account = Account::default();
+async fn write(
+    client: Client,
+    writer: usize,
+    stop: Arc<AtomicBool>,
+    written: Arc<AtomicUsize>,
+) -> WriteAccount {
+    let mut account = WriteAccount::default();
     for number in 0.. {
         if stop.load(Ordering::Relaxed) {
             break;

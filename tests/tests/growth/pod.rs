@@ -93,7 +93,7 @@ impl Pod {
 impl Drop for Pod {
     fn drop(&mut self) {
         if let Some(mut process) = self.process.take() {
-            // It may have ended by itself, which the test has told.
+            // A member that has ended by itself was told of by the test.
             let _ = process.kill();
             let _ = process.wait();
         }

@@ -60,7 +60,7 @@ impl StatefulSet {
         self.replicas = 1;
     }
 
-    /// `helm upgrade --set replicas=…`: the hook changes the list and waits until nobody is a member who is to go, then the controller acts.
+    /// `helm upgrade --set replicas=…`: the hook changes the list and waits until those to go are no members any more, then the controller acts.
     pub(crate) fn scale(&mut self, replicas: usize, disks: Disks) {
         let kubelets = self.change_lists(replicas);
         self.await_members(&["--none-but", &numbers(replicas)]);

@@ -117,6 +117,9 @@ const MEMCHECK: &str = "memcheck";
 /// The test program of the stage `namespaces`.
 const NAMESPACES: &str = "namespaces";
 
+/// The test program of the stage `chart`.
+const CHART: &str = "chart";
+
 /// The test program of the stage `growth`.
 const GROWTH: &str = "growth";
 
@@ -133,7 +136,7 @@ pub(super) fn process(layout: &Layout) -> Result<StageOutcome, Error> {
             || ORACLE.contains(&name)
             || MOVING.contains(&name)
             || MONITORING.contains(&name)
-            || [ATTACKS, MEMCHECK, NAMESPACES, GROWTH].contains(&name)
+            || [ATTACKS, MEMCHECK, NAMESPACES, GROWTH, CHART].contains(&name)
             || etcd::WITH_SERVERS.contains(&name)
             || FAULTS.iter().any(|(names, _)| names.contains(&name))
     };
@@ -282,6 +285,15 @@ pub(super) fn namespaces(layout: &Layout) -> Result<StageOutcome, Error> {
 
 pub(super) fn growth(layout: &Layout) -> Result<StageOutcome, Error> {
     in_namespaces(layout, "growth", GROWTH)
+}
+
+pub(super) fn chart(layout: &Layout) -> Result<StageOutcome, Error> {
+    let stage = "chart";
+    let mut variables = install::kubernetes(layout)?;
+    let programs = with_servers(layout, stage, &[CHART])?;
+    variables.push(("PADDOCK_BIN", layout.paddock().into()));
+    let success = programs::run(layout, stage, &programs, &[], &variables)?;
+    Ok(StageOutcome { counts: count(layout, stage)?, success })
 }
 
 fn in_namespaces(layout: &Layout, stage: &str, program: &str) -> Result<StageOutcome, Error> {
