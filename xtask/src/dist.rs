@@ -1,13 +1,14 @@
 //! `cargo xtask dist`: what is shipped, below dist in the target directory.
 //!
 //! `source` says what is built, `build` compiles it, `stage` lays out the files of a machine, `archive`, `debian` and `rpm` pack them,
-//! `components` and its listings say of what the program is made, `sums` closes with check sums and a signature. Reasons are on decision page 0095.
+//! `image` puts the program into a container image, `components` and its listings say of what the program is made, `sums` closes with check sums and a signature. Reasons are on decision page 0095.
 
 mod archive;
 mod build;
 mod components;
 mod debian;
 mod folders;
+pub(crate) mod image;
 mod make;
 mod options;
 mod reproduce;
@@ -30,7 +31,7 @@ use make::{SHIPPED, make};
 use source::DistSource;
 use target::Target;
 
-pub(crate) use options::DistOptions;
+pub(crate) use options::{DistOptions, ImageOptions};
 
 pub(crate) const HELP: &str = "\
 Examples:
@@ -58,6 +59,14 @@ pub(crate) fn run(layout: &Layout, options: &DistOptions) -> Result<bool, Error>
     let key = options.sign_key.clone().or_else(|| env::var_os(sums::KEY_VARIABLE).map(PathBuf::from));
     sums::write(layout, &folders.output, key.as_deref())?;
     Ok(is_same)
+}
+
+/// Makes an image of a program for this machine's tests; returns the variable by which they find it.
+pub(crate) fn image_for_tests(layout: &Layout, program: PathBuf) -> Result<(&'static str, OsString), Error> {
+    let options = ImageOptions { target: vec![Target::X86_64], program: Some(program) };
+    let images = image::run(layout, &options)?;
+    let image = images.into_iter().next().ok_or_else(|| Error::new("no image was made".to_owned()))?;
+    Ok(("PADDOCK_IMAGE", image.into()))
 }
 
 /// Makes everything for this machine's tests, with a key of theirs; returns the variables by which they find it.

@@ -89,6 +89,9 @@ enum Task {
     /// Make what is shipped: archives, packages, check sums
     #[command(after_help = dist::HELP)]
     Dist(dist::DistOptions),
+    /// Make a container image
+    #[command(after_help = dist::image::HELP)]
+    Image(dist::ImageOptions),
 }
 
 const TEST_HELP: &str = "\
@@ -141,6 +144,7 @@ fn run(task: Task) -> Result<bool, Error> {
         Task::Site => site::run(&layout),
         Task::Cluster(options) => cluster::run(&layout, &options),
         Task::Dist(options) => dist::run(&layout, &options),
+        Task::Image(options) => dist::image::run(&layout, &options).map(|_| true),
     }
 }
 

@@ -59,7 +59,7 @@ enum Company {
 
 /// In the order in which they begin: first what others need; then those for which nothing more is compiled, while that is done for others;
 /// of each kind those that take longest.
-const STAGES: [TestStage; 29] = [
+const STAGES: [TestStage; 30] = [
     TestStage {
         name: BUILD,
         about: "the paddock binary, as released",
@@ -293,6 +293,15 @@ const STAGES: [TestStage; 29] = [
         company: Company::Neighbours,
         installs: &[Part::Go, Part::Kubernetes],
         run: rust::chart,
+    },
+    TestStage {
+        name: "image",
+        about: "the container image, made by buildah and run by podman; only with --all, or named",
+        needs_server: true,
+        is_long: true,
+        company: Company::Alone,
+        installs: &[],
+        run: rust::image,
     },
     TestStage {
         name: "packages",

@@ -12,6 +12,8 @@ use super::source::Source;
 use super::value::{self, Text};
 
 pub(super) const MY_ID: &str = "ZOO_MY_ID";
+/// Files of the directory of `ZOO_CONF_DIR`.
+const FILES: [&str; 4] = ["zoo.cfg", "paddock.toml", "keeper_config.xml", "keeper_config.yaml"];
 const CONF_DIR: &str = "ZOO_CONF_DIR";
 const SERVERS: &str = "ZOO_SERVERS";
 const CFG_EXTRA: &str = "ZOO_CFG_EXTRA";
@@ -56,10 +58,10 @@ impl Environment {
         self.0.get(name).map(String::as_str)
     }
 
-    /// The file that counts before the variables: `zoo.cfg`, if it is in the directory of `ZOO_CONF_DIR`.
+    /// The file that counts before the variables: the first of these that is in the directory of `ZOO_CONF_DIR`.
     pub fn file(&self) -> Option<PathBuf> {
-        let file = Path::new(self.variable(CONF_DIR)?).join("zoo.cfg");
-        file.is_file().then_some(file)
+        let directory = Path::new(self.variable(CONF_DIR)?);
+        FILES.into_iter().map(|name| directory.join(name)).find(|file| file.is_file())
     }
 
     /// This member's number, which counts if nothing else says it.

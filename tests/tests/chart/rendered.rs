@@ -45,7 +45,7 @@ impl Rendered {
         Rendered { text, objects }
     }
 
-    /// The same objects with other text in them.
+    /// These objects with other text in them.
     pub(crate) fn replaced(&self, from: &str, to: &str) -> Rendered {
         assert!(self.text.contains(from), "{from}");
         Rendered::parse(self.text.replace(from, to))

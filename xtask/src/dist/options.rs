@@ -1,4 +1,4 @@
-//! The command line of `cargo xtask dist`.
+//! The command lines of `cargo xtask dist` and `cargo xtask image`.
 
 use std::path::PathBuf;
 
@@ -21,4 +21,14 @@ pub(crate) struct DistOptions {
     /// Build in two folders, and compare all that is written
     #[arg(long)]
     pub(super) check_reproducible: bool,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct ImageOptions {
+    /// Architecture, can be given twice
+    #[arg(long, value_enum, default_values_t = [Target::X86_64])]
+    pub(super) target: Vec<Target>,
+    /// Put this program into the image, which is built already, for the first target
+    #[arg(long, value_name = "FILE")]
+    pub(super) program: Option<PathBuf>,
 }

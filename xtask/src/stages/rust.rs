@@ -10,6 +10,7 @@ use super::programs::{self, Compiled};
 use super::{etcd, fixtures, go, java, ports};
 use crate::breaks;
 use crate::counts::TestCounts;
+use crate::dist;
 use crate::install;
 use crate::instructions;
 use crate::layout::Layout;
@@ -120,6 +121,9 @@ const NAMESPACES: &str = "namespaces";
 /// The test program of the stage `chart`.
 const CHART: &str = "chart";
 
+/// The test program of the stage `image`.
+const IMAGE: &str = "image";
+
 /// The test program of the stage `growth`.
 const GROWTH: &str = "growth";
 
@@ -136,7 +140,7 @@ pub(super) fn process(layout: &Layout) -> Result<StageOutcome, Error> {
             || ORACLE.contains(&name)
             || MOVING.contains(&name)
             || MONITORING.contains(&name)
-            || [ATTACKS, MEMCHECK, NAMESPACES, GROWTH, CHART].contains(&name)
+            || [ATTACKS, MEMCHECK, NAMESPACES, GROWTH, CHART, IMAGE].contains(&name)
             || etcd::WITH_SERVERS.contains(&name)
             || FAULTS.iter().any(|(names, _)| names.contains(&name))
     };
@@ -293,6 +297,16 @@ pub(super) fn chart(layout: &Layout) -> Result<StageOutcome, Error> {
     let programs = with_servers(layout, stage, &[CHART])?;
     variables.push(("PADDOCK_BIN", layout.paddock().into()));
     let success = programs::run(layout, stage, &programs, &[], &variables)?;
+    Ok(StageOutcome { counts: count(layout, stage)?, success })
+}
+
+pub(super) fn image(layout: &Layout) -> Result<StageOutcome, Error> {
+    let stage = "image";
+    let programs = with_servers(layout, stage, &[IMAGE])?;
+    let variables =
+        [("PADDOCK_BIN", layout.paddock().into()), dist::image_for_tests(layout, layout.paddock())?];
+    // The stage says what was left out, and why.
+    let success = programs::run(layout, stage, &programs, &["--nocapture", "--test-threads=1"], &variables)?;
     Ok(StageOutcome { counts: count(layout, stage)?, success })
 }
 

@@ -189,6 +189,11 @@ fn a_file_in_the_directory_that_the_environment_names_counts_before_the_variable
     let directory = case.path().display().to_string();
     case.environment = environment(&[("ZOO_CONF_DIR", &directory), ("ZOO_TICK_TIME", "500")]);
     assert_eq!(case.load_environment().unwrap().config.tick_ms, 500);
+    let keeper = "<clickhouse><keeper_server><tcp_port>9181</tcp_port><storage_path>k</storage_path></keeper_server></clickhouse>";
+    case.write("keeper_config.xml", keeper);
+    assert_eq!(case.load_environment().unwrap().config.listen.port(), 9181);
+    case.write("paddock.toml", "tick_ms = 600\n");
+    assert_eq!(case.load_environment().unwrap().config.tick_ms, 600);
     case.write("zoo.cfg", "dataDir=data\nclientPort=2181\ntickTime=700\n");
     assert_eq!(case.load_environment().unwrap().config.tick_ms, 700);
     assert_eq!(case.load_as("other.cfg", "dataDir=data\nclientPort=2181\n").unwrap().config.tick_ms, 3000);
