@@ -22,6 +22,11 @@
 //! - `REPORT_PAGES`: a directory with the pages to open.
 //! - `SCREENSHOTS`: a directory for what they looked like, and for the browser's log.
 //!
+//! The tests at a terminal, behind the feature `terminal`, want others:
+//!
+//! - `TMUX_BIN`: a tmux.
+//! - `SCREENS`: a directory for what the terminal showed.
+//!
 //! `cargo xtask test` sets them all.
 
 #[cfg(feature = "browser")]
@@ -45,6 +50,8 @@ pub mod oracle;
 pub mod pem_stores;
 pub mod relay;
 pub mod rolling;
+#[cfg(feature = "terminal")]
+pub mod screen;
 pub mod server;
 pub mod teller;
 pub mod torture;

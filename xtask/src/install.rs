@@ -36,6 +36,7 @@ pub(crate) enum Part {
     Scripts,
     Gungraun,
     Valgrind,
+    Tmux,
     Kerberos,
     DebianRoots,
     Kubernetes,
@@ -57,6 +58,7 @@ impl Part {
             Part::Chromium => chromium(layout).map(drop),
             Part::Gungraun => gungraun(layout).map(drop),
             Part::Valgrind => valgrind(layout).map(drop),
+            Part::Tmux => tmux(layout).map(drop),
             Part::Kerberos => kerberos(layout).map(drop),
             Part::DebianRoots => debian_roots::install(layout).map(drop),
             Part::Kubernetes => kubernetes::install(layout).map(drop),
@@ -340,6 +342,18 @@ pub(crate) fn valgrind(layout: &Layout) -> Result<Vec<(&'static str, OsString)>,
         ("VALGRIND_BIN", root.join("bin/valgrind.bin").into()),
         ("VALGRIND_LIB", root.join("libexec/valgrind").into()),
     ])
+}
+
+/// A tmux; returns the variables with which tests find it and it finds its libraries.
+pub(crate) fn tmux(layout: &Layout) -> Result<Vec<(&'static str, OsString)>, Error> {
+    if Program::new("tmux").arg("-V").succeeds() {
+        return Ok(vec![("TMUX_BIN", "tmux".into())]);
+    }
+    let directory = layout.environment("tmux");
+    once(&directory, "tmux", || apt::unpack(&["tmux"], &directory, &layout.log("install-tmux")))?;
+    let root = directory.join("root");
+    let libraries = library_path(&root)?;
+    Ok(vec![("TMUX_BIN", root.join("usr/bin/tmux").into()), ("LD_LIBRARY_PATH", libraries)])
 }
 
 /// The version of a package that Cargo builds with.

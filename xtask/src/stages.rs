@@ -59,7 +59,7 @@ enum Company {
 
 /// In the order in which they begin: first what others need; then those for which nothing more is compiled, while that is done for others;
 /// of each kind those that take longest.
-const STAGES: [TestStage; 30] = [
+const STAGES: [TestStage; 31] = [
     TestStage {
         name: BUILD,
         about: "the paddock binary, as released",
@@ -185,6 +185,15 @@ const STAGES: [TestStage; 30] = [
         company: Company::Neighbours,
         installs: &[Part::Chromium],
         run: rust::browser,
+    },
+    TestStage {
+        name: "terminal",
+        about: "the shell at a terminal, by tmux: keys, completion, history, Ctrl-C, a server that goes away",
+        needs_server: true,
+        is_long: false,
+        company: Company::Neighbours,
+        installs: &[Part::Tmux],
+        run: rust::terminal,
     },
     TestStage {
         name: "fixtures",

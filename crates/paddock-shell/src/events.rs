@@ -14,6 +14,7 @@ pub(crate) struct Happenings {
     /// Watch events that have come.
     pub fired: watch::Receiver<u64>,
     pub connected: watch::Receiver<bool>,
+    pub expired: watch::Receiver<bool>,
 }
 
 /// Prints events as they come, for as long as the session lives.
@@ -24,6 +25,7 @@ pub(crate) fn tell(
 ) -> Happenings {
     let (count, fired) = watch::channel(0);
     let (connection, connected) = watch::channel(true);
+    let (expiry, expired) = watch::channel(false);
     tokio::spawn(async move {
         while let Some(event) = events.recv().await {
             if prints.load(Ordering::Relaxed) {
@@ -34,9 +36,9 @@ pub(crate) fn tell(
                 Event::Znode { .. } => count.send_modify(|count| *count += 1),
                 Event::Disconnected => drop(connection.send_replace(false)),
                 Event::Reconnected => drop(connection.send_replace(true)),
-                Event::SessionExpired => {}
+                Event::SessionExpired => drop(expiry.send_replace(true)),
             }
         }
     });
-    Happenings { fired, connected }
+    Happenings { fired, connected, expired }
 }

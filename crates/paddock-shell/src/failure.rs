@@ -29,6 +29,14 @@ pub enum ShellFailure {
     Output(io::Error),
     #[error("{what}: {error}")]
     Io { what: String, error: io::Error },
+    /// A subtree is removed only when its user has agreed.
+    #[error("{path} is {count} znodes, and none was removed: say deleteall -f {path} to remove them all")]
+    Unconfirmed { path: String, count: usize },
+    /// Ctrl-C came before the end.
+    #[error("interrupted: a change that was under way may be done or not")]
+    Interrupted,
+    #[error("edit a line: {0}")]
+    Editor(String),
     /// The reader of the output has gone, as `head` does: nothing to tell.
     #[error("the output is closed")]
     OutputClosed,

@@ -1,6 +1,7 @@
 //! The output of commands: text, JSON or bytes, on standard output, which watch events share.
 
 use std::io::{self, BufWriter, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use base64::Engine as _;
@@ -24,12 +25,19 @@ pub enum Form {
 /// Receiver of whole pieces of output.
 pub type Sink = Arc<Mutex<dyn Write + Send>>;
 
+/// Prints a message while a line may be being edited.
+pub(crate) type Announce = Arc<dyn Fn(String) + Send + Sync>;
+
 /// The place to which one shell prints. Clones write to the same place.
 #[derive(Clone)]
 pub(crate) struct Printer {
     form: Form,
     colours: bool,
     sink: Sink,
+    /// Prints events in another way than the results of commands.
+    announce: Option<Announce>,
+    /// True if the command that prints shall end.
+    interrupted: Arc<AtomicBool>,
 }
 
 /// The sink of standard output, which keeps what is written until it is flushed.
@@ -39,11 +47,20 @@ pub fn standard_output() -> Sink {
 
 impl Printer {
     pub(crate) fn new(form: Form, colours: bool, sink: Sink) -> Printer {
-        Printer { form, colours, sink }
+        Printer { form, colours, sink, announce: None, interrupted: Arc::default() }
+    }
+
+    /// As before, but events are announced, and a command that prints ends when it is interrupted.
+    pub(crate) fn at_terminal(self, announce: Announce, interrupted: Arc<AtomicBool>) -> Printer {
+        Printer { announce: Some(announce), interrupted, ..self }
     }
 
     pub(crate) fn is_json(&self) -> bool {
         self.form == Form::Json
+    }
+
+    pub(crate) fn is_text(&self) -> bool {
+        self.form == Form::Text
     }
 
     /// Prints the JSON or the text of a result, whichever is wanted.
@@ -57,11 +74,11 @@ impl Printer {
 
     /// Prints one line. Control characters of names do not reach a terminal.
     pub(crate) fn line(&self, line: &str) -> Result<(), ShellFailure> {
-        let mut sink = self.sink.lock().expect("nobody panics while writing");
-        Ok(writeln!(sink, "{}", harmless(line))?)
+        self.coloured_line(&harmless(line))
     }
 
     pub(crate) fn bytes(&self, bytes: &[u8]) -> Result<(), ShellFailure> {
+        self.refuse_after_interruption()?;
         Ok(self.sink.lock().expect("nobody panics while writing").write_all(bytes)?)
     }
 
@@ -91,22 +108,37 @@ impl Printer {
 
     /// Writes a line whose names are harmless already, for `coloured` has made it.
     pub(crate) fn coloured_line(&self, line: &str) -> Result<(), ShellFailure> {
+        self.refuse_after_interruption()?;
         let mut sink = self.sink.lock().expect("nobody panics while writing");
         Ok(writeln!(sink, "{line}")?)
     }
 
+    fn refuse_after_interruption(&self) -> Result<(), ShellFailure> {
+        if self.interrupted.load(Ordering::Relaxed) { Err(ShellFailure::Interrupted) } else { Ok(()) }
+    }
+
     pub(crate) fn event(&self, event: &Event) -> Result<(), ShellFailure> {
-        match event {
+        let line = match event {
             Event::Znode { kind, path, zxid } if self.is_json() => {
-                self.line(&json!({ "event": kind_name(*kind), "path": path, "zxid": zxid.0 }).to_string())?;
+                json!({ "event": kind_name(*kind), "path": path, "zxid": zxid.0 }).to_string()
             }
             Event::Znode { kind, path, .. } => {
-                let kind = self.coloured(Colour::Yellow, kind_name(*kind));
-                self.coloured_line(&format!("watch: {kind} {}", harmless(path)))?;
+                format!("watch: {} {}", self.coloured(Colour::Yellow, kind_name(*kind)), harmless(path))
             }
-            _ => return Ok(()),
+            // A script waits until the server is back, or fails.
+            _ if self.announce.is_none() => return Ok(()),
+            Event::Disconnected => "the connection is lost: looking for a server".to_owned(),
+            Event::Reconnected => "connected again, with the same session".to_owned(),
+            Event::SessionExpired => "the session has expired: the next command opens a new one".to_owned(),
+        };
+        match &self.announce {
+            Some(announce) => announce(line),
+            None => {
+                self.coloured_line(&line)?;
+                self.flush()?;
+            }
         }
-        self.flush()
+        Ok(())
     }
 }
 

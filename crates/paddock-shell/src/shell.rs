@@ -27,8 +27,10 @@ pub struct ShellSettings {
     pub colours: bool,
     /// True if commands that write are refused.
     pub read_only: bool,
-    /// True if a subtree is removed only when `-f` confirms it: lines are typed.
+    /// True if a subtree is removed only when its user agrees: lines are typed.
     pub confirms: bool,
+    /// True if JSON is shown with indents: a person reads it.
+    pub indents: bool,
 }
 
 /// Result of a line that did not fail.
@@ -49,6 +51,8 @@ pub struct Shell {
     pub(crate) prints_events: Arc<AtomicBool>,
     /// Lines that were carried out.
     pub(crate) history: Vec<String>,
+    /// True while a command is carried out to which its user has agreed.
+    pub(crate) is_confirmed: bool,
     pub(crate) connection: Option<ServerConnection>,
 }
 
@@ -82,6 +86,7 @@ impl Shell {
             identities: settings.identities.clone(),
             prints_events: Arc::new(AtomicBool::new(true)),
             history: Vec::new(),
+            is_confirmed: false,
             connection: None,
             settings,
         }
@@ -111,16 +116,26 @@ impl Shell {
     }
 
     /// Keeps a line for `history` and `redo`.
-    pub fn remember(&mut self, line: &str) {
+    pub(crate) fn remember(&mut self, line: &str) {
         self.history.push(line.to_owned());
     }
 
-    /// Prompt of a shell at a terminal.
-    pub fn prompt(&self) -> String {
-        let open = if self.transaction.is_some() { " (transaction)" } else { "" };
-        let servers =
-            if self.connection.is_some() { self.settings.servers.as_str() } else { "not connected" };
-        format!("{servers} {}{open}> ", harmless(&self.directory))
+    /// Prompt of a shell at a terminal: the servers, the state of the connection, where the shell stands, and an open transaction.
+    pub(crate) fn prompt(&self) -> String {
+        let servers = short_list(&self.settings.servers);
+        let state = match &self.connection {
+            None => " (not connected)",
+            Some(connection) if *connection.told.expired.borrow() => " (session expired)",
+            Some(connection) if !*connection.told.connected.borrow() => " (connection lost)",
+            Some(_) => "",
+        };
+        let open = self.transaction.as_ref().map(|open| format!(" (transaction of {})", open.count));
+        format!("{servers}{state} {}{}> ", harmless(&self.directory), open.unwrap_or_default())
+    }
+
+    /// True if the session is over while the shell still holds it.
+    pub(crate) fn has_expired(&self) -> bool {
+        self.connection.as_ref().is_some_and(|connection| *connection.told.expired.borrow())
     }
 
     pub(crate) fn client(&self) -> Result<Client, ShellFailure> {
@@ -138,5 +153,13 @@ impl Shell {
     /// The path of an argument, or where the shell stands.
     pub(crate) fn path(&self, typed: Option<&str>) -> Result<String, ShellFailure> {
         paths::resolve(&self.directory, typed.unwrap_or("."))
+    }
+}
+
+/// The first server of a list, and the number of the others.
+fn short_list(servers: &str) -> String {
+    match servers.split(',').count() {
+        1 => harmless(servers),
+        count => format!("{}+{}", harmless(servers.split(',').next().unwrap_or_default()), count - 1),
     }
 }

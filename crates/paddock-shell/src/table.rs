@@ -20,6 +20,13 @@ pub struct Command {
     pub(crate) verb: Verb,
 }
 
+impl Command {
+    /// True if paths are among its arguments, so that they can be completed.
+    pub(crate) fn has_paths(&self) -> bool {
+        ["path", "source"].iter().any(|word| self.usage.contains(word))
+    }
+}
+
 /// Functions behind the commands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verb {
@@ -87,22 +94,22 @@ pub const COMMANDS: &[Command] = &[
     Command {
         name: "ls",
         aliases: &["list"],
-        usage: "[-R] [-s] [-w] [path]",
-        flags: &["R", "s", "w"],
+        usage: "[-R] [-s] [-w] [-p] [path]",
+        flags: &["R", "s", "w", "p"],
         positional: (0, 1),
         writes: false,
-        sentence: "Lists the names of a znode's children; -R: all paths below it; -s: its Stat too; -w: watches the children.",
+        sentence: "Lists the names of a znode's children; -R: all paths below it; -s: its Stat too; -w: watches the children; -p: explains names of ClickHouse's parts.",
         example: "ls -R /a",
         verb: Verb::Ls,
     },
     Command {
         name: "get",
         aliases: &[],
-        usage: "[-s] [-w] path",
-        flags: &["s", "w"],
+        usage: "[-s] [-w] [-p] path",
+        flags: &["s", "w", "p"],
         positional: (1, 1),
         writes: false,
-        sentence: "Prints a znode's data; -s: its Stat too; -w: watches it.",
+        sentence: "Prints a znode's data; -s: its Stat too; -w: watches it; -p: JSON with indents, as always at a terminal.",
         example: "get -s /a",
         verb: Verb::Get,
     },
@@ -146,7 +153,7 @@ pub const COMMANDS: &[Command] = &[
         flags: &["f", "b:"],
         positional: (1, 2),
         writes: true,
-        sentence: "Removes a znode and all below it, unless it is more than limit znodes; on a terminal it only counts them, unless -f confirms.",
+        sentence: "Removes a znode and all below it, unless it is more than limit znodes; at a terminal it asks first, unless -f confirms.",
         example: "deleteall /a",
         verb: Verb::DeleteAll,
     },

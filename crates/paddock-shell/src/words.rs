@@ -57,6 +57,43 @@ pub fn split(line: &str) -> Result<Vec<Word>, SplitError> {
     Ok(words)
 }
 
+/// The word at the end of a line that is being typed: the place where it begins, and the text that it stands for so far.
+pub(crate) fn unfinished(line: &str) -> (usize, String) {
+    let mut start = line.len();
+    let mut text: Option<String> = None;
+    let mut quote: Option<char> = None;
+    let mut chars = line.char_indices();
+    while let Some((at, c)) = chars.next() {
+        if text.is_none() && !c.is_whitespace() {
+            start = at;
+        }
+        match (quote, c) {
+            (Some(open), c) if c == open => quote = None,
+            (None, '"' | '\'') => {
+                quote = Some(c);
+                text.get_or_insert_default();
+            }
+            (None | Some('"'), '\\') => text.get_or_insert_default().extend(chars.next().map(|(_, c)| c)),
+            (None, c) if c.is_whitespace() => (text, start) = (None, line.len()),
+            (_, c) => text.get_or_insert_default().push(c),
+        }
+    }
+    (start, text.unwrap_or_default())
+}
+
+/// A text as one word of a line.
+pub(crate) fn escaped(text: &str) -> String {
+    let mut word = String::new();
+    for c in text.chars() {
+        let begins_comment = c == '#' && word.is_empty();
+        if begins_comment || c.is_whitespace() || matches!(c, '"' | '\'' | '\\') {
+            word.push('\\');
+        }
+        word.push(c);
+    }
+    word
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -77,6 +114,31 @@ mod tests {
         check("create /a \"\"", &["create", "/a", ""]);
         check("get /a#b # and /c", &["get", "/a#b"]);
         check("# nothing", &[]);
+    }
+
+    #[test]
+    fn the_word_that_is_being_typed_is_found() {
+        for (line, start, text) in [
+            ("", 0, ""),
+            ("ge", 0, "ge"),
+            ("get ", 4, ""),
+            ("get /a", 4, "/a"),
+            ("get \"/a b", 4, "/a b"),
+            ("get /a\\ b", 4, "/a b"),
+            ("get '/x' /ä", 9, "/ä"),
+            ("get /a\\", 4, "/a"),
+        ] {
+            assert_eq!(unfinished(line), (start, text.to_owned()), "{line}");
+        }
+    }
+
+    #[test]
+    fn an_escaped_name_is_one_word_again() {
+        for name in ["plain", "two words", "#x", "a#b", "it's", "say \"x\"", "back\\slash", "\u{3000}"] {
+            let line = format!("get {}", escaped(name));
+            assert_eq!(split(&line).unwrap()[1].text, name);
+            assert_eq!(unfinished(&line).1, name);
+        }
     }
 
     #[test]

@@ -3,7 +3,7 @@
 //! Exit codes: 0 when every command succeeded, 1 when one failed, 2 when what the user said cannot be done.
 
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, IsTerminal as _, Write as _};
+use std::io::{self, BufRead, BufReader, IsTerminal as _};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -11,7 +11,9 @@ use std::{env, thread};
 
 use paddock_bench::report::units::one_line;
 use paddock_client::ClientOptions;
-use paddock_shell::{Form, Shell, ShellFailure, ShellSettings, Step, Word, split, standard_output};
+use paddock_shell::{
+    Form, Shell, ShellFailure, ShellSettings, Step, Terminal, Word, converse, split, standard_output,
+};
 use tokio::sync::mpsc;
 
 use crate::access::{AccessArgs, AccessError};
@@ -20,7 +22,7 @@ const DEFAULT_SERVERS: &str = "localhost:2181";
 
 const EXAMPLES: &str = "\
 Examples:
-  paddock shell zk1:2181,zk2:2181             read commands from the terminal; help lists them
+  paddock shell zk1:2181,zk2:2181             edit commands at the terminal, with history and completion
   paddock shell zk1:2181 -- get /a            print the data alone
   paddock shell zk1:2181 --json -- ls -R /    one JSON value a line
   paddock shell zk1:2181 --raw -- get /a > a  the bytes as they are
@@ -97,8 +99,12 @@ pub(crate) fn run(args: &ShellArgs) -> ExitCode {
 }
 
 fn begin(args: &ShellArgs) -> Result<Result<(), ShellFailure>, StartFailure> {
-    let is_terminal = args.command.is_empty() && args.file.is_none() && io::stdin().is_terminal();
+    let reads_input = args.command.is_empty() && args.file.is_none();
+    let is_terminal = reads_input && io::stdin().is_terminal() && io::stdout().is_terminal();
     let settings = settings(args, is_terminal)?;
+    if is_terminal {
+        return at_terminal(settings);
+    }
     let script = if args.command.is_empty() { Some(open(args)?) } else { None };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(StartFailure::Runtime)?;
@@ -107,7 +113,6 @@ fn begin(args: &ShellArgs) -> Result<Result<(), ShellFailure>, StartFailure> {
         shell.connect().await?;
         let done = match script {
             None => one(&mut shell, &args.command).await,
-            Some(script) if is_terminal => converse(&mut shell, lines_of(script)).await,
             Some(script) => carry_out(&mut shell, lines_of(script)).await,
         };
         shell.close().await;
@@ -116,6 +121,22 @@ fn begin(args: &ShellArgs) -> Result<Result<(), ShellFailure>, StartFailure> {
     // A thread that still waits for a line is not waited for.
     runtime.shutdown_background();
     Ok(done)
+}
+
+/// Edits lines on this thread while another one drives the session.
+fn at_terminal(settings: ShellSettings) -> Result<Result<(), ShellFailure>, StartFailure> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(StartFailure::Runtime)?;
+    let terminal = Terminal { history: history_file(), runtime: runtime.handle().clone() };
+    thread::spawn(move || runtime.block_on(std::future::pending::<()>()));
+    Ok(converse(settings, &terminal))
+}
+
+/// The history stands where programs of this user keep their state.
+fn history_file() -> Option<PathBuf> {
+    let directory = |name| env::var_os(name).map(PathBuf::from).filter(|directory| directory.is_absolute());
+    let state = directory("XDG_STATE_HOME").or_else(|| Some(directory("HOME")?.join(".local/state")))?;
+    Some(state.join("paddock/shell-history"))
 }
 
 fn settings(args: &ShellArgs, is_terminal: bool) -> Result<ShellSettings, StartFailure> {
@@ -142,6 +163,7 @@ fn settings(args: &ShellArgs, is_terminal: bool) -> Result<ShellSettings, StartF
         colours: io::stdout().is_terminal() && !no_colour,
         read_only: args.readonly,
         confirms: is_terminal,
+        indents: is_terminal,
     })
 }
 
@@ -190,38 +212,6 @@ async fn carry_out(shell: &mut Shell, mut lines: Lines) -> Result<(), ShellFailu
         }
     }
     Ok(())
-}
-
-/// Carries out what is typed, whatever fails.
-async fn converse(shell: &mut Shell, mut lines: Lines) -> Result<(), ShellFailure> {
-    loop {
-        let mut out = io::stderr();
-        let prompted = out.write_all(shell.prompt().as_bytes()).and_then(|()| out.flush());
-        prompted.map_err(ShellFailure::from)?;
-        let Some(Ok(line)) = lines.recv().await else { return Ok(()) };
-        if !line.trim().is_empty() {
-            shell.remember(&line);
-        }
-        match shell.run_line(&line).await {
-            Ok(Step::Next) => {}
-            Ok(Step::Quit) => return Ok(()),
-            Err(ShellFailure::OutputClosed) => return Err(ShellFailure::OutputClosed),
-            Err(failure) => {
-                report(&failure);
-                if failure.ends_session() {
-                    reopen(shell).await;
-                }
-            }
-        }
-    }
-}
-
-/// Opens a new session in the place of one that is over.
-async fn reopen(shell: &mut Shell) {
-    match shell.connect().await {
-        Ok(()) => eprintln!("a new session was opened: ephemerals and watches of the old one are gone"),
-        Err(failure) => report(&failure),
-    }
 }
 
 fn report(failure: &ShellFailure) {

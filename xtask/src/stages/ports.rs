@@ -9,7 +9,7 @@ use super::python;
 const PORTS: Range<usize> = 20_000..32_000;
 
 /// Stages that run side by side and start servers.
-const STAGES: [&str; 10] = [
+const STAGES: [&str; 11] = [
     "process",
     "moving",
     "oracle",
@@ -20,6 +20,7 @@ const STAGES: [&str; 10] = [
     "java",
     "clickhouse",
     "kafka",
+    "terminal",
 ];
 
 /// The variable that tells tests the first port and the one behind the last; without it they take any of `PORTS`.
@@ -41,8 +42,8 @@ mod tests {
 
     #[test]
     fn stages_share_no_port() {
-        assert_eq!(of_stage("process"), "20000..21200");
-        assert_eq!(of_stage("kafka"), "30800..32000");
+        assert_eq!(of_stage("process"), "20000..21090");
+        assert_eq!(of_stage("terminal"), "30900..31990");
         assert_eq!(of_stage("attacks"), "20000..32000");
     }
 }

@@ -115,6 +115,9 @@ const ATTACKS: &str = "attacks";
 /// The test program of the stage `memcheck`.
 const MEMCHECK: &str = "memcheck";
 
+/// The test program of the stage `terminal`.
+const TERMINAL: &str = "terminal";
+
 /// The test program of the stage `namespaces`.
 const NAMESPACES: &str = "namespaces";
 
@@ -140,7 +143,7 @@ pub(super) fn process(layout: &Layout) -> Result<StageOutcome, Error> {
             || ORACLE.contains(&name)
             || MOVING.contains(&name)
             || MONITORING.contains(&name)
-            || [ATTACKS, MEMCHECK, NAMESPACES, GROWTH, CHART, IMAGE].contains(&name)
+            || [ATTACKS, MEMCHECK, NAMESPACES, GROWTH, CHART, IMAGE, TERMINAL].contains(&name)
             || etcd::WITH_SERVERS.contains(&name)
             || FAULTS.iter().any(|(names, _)| names.contains(&name))
     };
@@ -268,6 +271,22 @@ pub(super) fn monitoring(layout: &Layout) -> Result<StageOutcome, Error> {
     let programs = with_servers(layout, stage, &MONITORING)?;
     // All at once: they wait for Prometheus.
     let success = programs::run(layout, stage, &programs, &["--nocapture", "--test-threads=4"], &variables)?;
+    Ok(StageOutcome { counts: count(layout, stage)?, success })
+}
+
+pub(super) fn terminal(layout: &Layout) -> Result<StageOutcome, Error> {
+    let stage = "terminal";
+    let mut variables = install::tmux(layout)?;
+    let screens = layout.environment("screens");
+    // Screens of an earlier run are not what is tested.
+    let _ = fs::remove_dir_all(&screens);
+    variables.extend([
+        ("PADDOCK_BIN", layout.paddock().into()),
+        ("SCREENS", screens.into()),
+        (ports::VARIABLE, ports::of_stage(stage).into()),
+    ]);
+    let programs = with_servers(layout, stage, &[TERMINAL])?;
+    let success = programs::run(layout, stage, &programs, &[], &variables)?;
     Ok(StageOutcome { counts: count(layout, stage)?, success })
 }
 

@@ -6,6 +6,7 @@ use serde_json::{Map, Value, json};
 use crate::arguments::Arguments;
 use crate::failure::ShellFailure;
 use crate::output::{data_json, stat_json};
+use crate::pretty::{indented_json, part_name};
 use crate::shell::Shell;
 use crate::walk::Walk;
 
@@ -26,7 +27,12 @@ pub(crate) async fn ls(shell: &Shell, arguments: &Arguments) -> Result<(), Shell
         };
         return out.line(&value.to_string());
     }
-    children.names.iter().try_for_each(|name| out.line(name))?;
+    for name in &children.names {
+        match part_name(name).filter(|_| arguments.has("p")) {
+            Some(meaning) => out.line(&format!("{name}\t{meaning}"))?,
+            None => out.line(name)?,
+        }
+    }
     if arguments.has("s") { out.stat(&children.stat) } else { Ok(()) }
 }
 
@@ -54,7 +60,12 @@ pub(crate) async fn get(shell: &Shell, arguments: &Arguments) -> Result<(), Shel
         }
         return out.line(&Value::Object(object).to_string());
     }
-    out.data(data.bytes.as_deref())?;
+    let indents = (shell.settings.indents || arguments.has("p")) && out.is_text();
+    let text = data.bytes.as_deref().and_then(|bytes| std::str::from_utf8(bytes).ok());
+    match text.filter(|_| indents).and_then(indented_json) {
+        Some(indented) => out.line(&indented)?,
+        None => out.data(data.bytes.as_deref())?,
+    }
     if arguments.has("s") { out.stat(&data.stat) } else { Ok(()) }
 }
 

@@ -34,11 +34,8 @@ pub(crate) async fn delete_all(shell: &Shell, arguments: &Arguments) -> Result<(
             "{path} is {count} znodes, more than {limit}: nothing was removed"
         )));
     }
-    if shell.settings.confirms && !arguments.has("f") {
-        let count = paths.len();
-        return Err(ShellFailure::Refused(format!(
-            "{path} is {count} znodes, and none was removed: say deleteall -f {path} to remove them all"
-        )));
+    if shell.settings.confirms && !arguments.has("f") && !shell.is_confirmed {
+        return Err(ShellFailure::Unconfirmed { count: paths.len(), path });
     }
     remove(&client, &paths, batch).await
 }
