@@ -6,6 +6,7 @@
 
 use std::fs;
 use std::path::Path;
+use std::process::Command;
 
 use paddock_client::CreateMode;
 use paddock_tests::damage::files::{
@@ -14,6 +15,7 @@ use paddock_tests::damage::files::{
 use paddock_tests::damage::history::DamagedHistory;
 use paddock_tests::damage::member;
 use paddock_tests::damage::tree::{Tree, check_same, read_tree};
+use paddock_tests::server::environment;
 
 /// As the members that wrote the histories.
 const SETTINGS: [(&str, &str); 2] = [("preAllocSize", "64"), ("snapCount", "1000")];
@@ -36,6 +38,25 @@ async fn check_starts(dir: &DataDir, expected: &Tree, what: &str) -> String {
 /// The member refuses with a last line that has all these parts, and leaves the directory as it was.
 #[track_caller]
 fn check_refuses(dir: &DataDir, parts: &[&str], what: &str) {
+    check_inspected(dir, parts, what);
+    check_start_refused(dir, parts, what);
+}
+
+/// `paddock inspect state` says the same without a start, and leaves the directory as it was, too.
+#[track_caller]
+fn check_inspected(dir: &DataDir, parts: &[&str], what: &str) {
+    let before = dir.contents();
+    let mut command = Command::new(environment("PADDOCK_BIN"));
+    let output = command.args(["inspect", "state"]).arg(dir.path()).output().expect("run paddock inspect");
+    let told = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(1), "{what}: {told}");
+    let last = told.lines().last().unwrap_or_default();
+    parts.iter().for_each(|part| assert!(last.contains(part), "{what}: {part:?} is not in {last:?}"));
+    assert!(before == dir.contents(), "{what}: a look has changed it");
+}
+
+#[track_caller]
+fn check_start_refused(dir: &DataDir, parts: &[&str], what: &str) {
     let before = dir.contents();
     let refusal = member::start(&dir.path(), &SETTINGS).refuses(what);
     assert_eq!(refusal.exit_code, Some(1), "{what}: {}", refusal.log);
@@ -237,7 +258,8 @@ async fn another_members_directory_is_refused() {
     let history = DamagedHistory::with_snapshots(1, 20).await;
     let dir = history.copy();
     fs::write(dir.path().join("myid"), "7\n").expect("write myid");
-    check_refuses(&dir, &["member 1", "member 7", "myid"], "myid has changed");
+    // The directory itself is whole.
+    check_start_refused(&dir, &["member 1", "member 7", "myid"], "myid has changed");
 }
 
 #[tokio::test]

@@ -159,7 +159,7 @@ pub(crate) fn write_to(
     disk.sync_dir(data_dir).map_err(failed("sync directory", data_dir))
 }
 
-fn read(disk: &dyn Disk, data_dir: &Path) -> Result<Option<Found>, IdentityError> {
+pub(crate) fn read(disk: &dyn Disk, data_dir: &Path) -> Result<Option<Found>, IdentityError> {
     let path = data_dir.join(NAME);
     let file = match disk.open(&path, Access::Read) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),

@@ -11,6 +11,7 @@ mod config;
 mod diverged;
 mod identity;
 mod incoming;
+mod inspection;
 mod member;
 mod offline;
 mod pieces;
@@ -24,6 +25,10 @@ pub use clock::{Clock, StateLock};
 pub use config::Config;
 pub use identity::IdentityError;
 pub use incoming::IncomingError;
+pub use inspection::{
+    DirectoryLook, InspectedIdentity, InspectedLog, InspectedSnapshot, inspect_directory, inspect_identity,
+    inspect_log, inspect_snapshot, inspect_snapshots,
+};
 pub use member::{Member, MemberError, Work};
 pub use offline::{
     DirectoryInMaking, OfflineError, check_free, is_data_dir, make_directory, read_directory, read_snapshot,

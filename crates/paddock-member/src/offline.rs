@@ -16,6 +16,7 @@ use paddock_tree::Tree;
 
 use crate::config::{HOME, LOG_DIR, SNAPSHOT_DIR};
 use crate::identity::{self, IdentityError};
+use crate::incoming::IncomingError;
 use crate::pieces::PieceWriter;
 use crate::recovery::{self, RecoveryError, Tail};
 
@@ -54,6 +55,8 @@ pub enum OfflineError {
     Identity(#[from] IdentityError),
     #[error(transparent)]
     Recovery(#[from] RecoveryError),
+    #[error(transparent)]
+    Incoming(#[from] IncomingError),
 }
 
 /// Makes a data directory with this state, from which `member` starts as an ensemble of its own. It has its name when all of it

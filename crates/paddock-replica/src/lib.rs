@@ -65,7 +65,7 @@ pub use input::Input;
 pub use log_entry::LogEntry;
 pub use membership::Membership;
 pub use message::is_of_log;
-pub use offline::apply_offline;
+pub use offline::{EntryPart, apply_and_tell, apply_offline, tell_unapplied};
 pub use options::{Founding, ReplicaOptions};
 pub use presence::Presence;
 pub use proposal_sizes::ProposalSizes;

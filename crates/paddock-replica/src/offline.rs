@@ -1,37 +1,63 @@
 //! Applying entries to a tree without a member: for a program that reads the directory of one that is stopped.
 
-use paddock_tree::{Command, REMOVED_AT_ONCE, Tree};
+use paddock_tree::{Command, Outcome, REMOVED_AT_ONCE, Tree};
 
 use crate::LogEntry;
 use crate::batch::{Batch, batches, floor};
 use crate::configuration::ConfigurationEntry;
 
+/// Part of an entry.
+#[derive(Clone, Copy, Debug)]
+pub enum EntryPart<'a, 'b> {
+    /// A change of the members, in words.
+    Membership(&'a str),
+    /// A command, and its outcome if it was applied. One that a member sent twice is applied once.
+    Command { command: &'a Command<'b>, outcome: Option<&'a Outcome<'b>> },
+}
+
 /// Applies what an entry says of znodes, sessions and the ensemble, exactly as a member does, and answers no client.
 pub fn apply_offline(tree: &mut Tree, entry: &LogEntry) {
-    match ConfigurationEntry::decode(&entry.payload) {
-        Some(ConfigurationEntry::Refounding { cluster, members, .. }) => {
-            tree.refound_ensemble(cluster, &members);
+    apply_and_tell(tree, entry, &mut |_, _| {});
+}
+
+/// Applies an entry as `apply_offline` does, and tells of each part when it has been applied.
+pub fn apply_and_tell(tree: &mut Tree, entry: &LogEntry, tell: &mut dyn FnMut(&Tree, EntryPart<'_, '_>)) {
+    let Some(configuration) = ConfigurationEntry::decode(&entry.payload) else {
+        tree.begin_entry(floor(&entry.payload));
+        for batch in batches(&entry.payload) {
+            let is_new = batch.number == Batch::UNNUMBERED || tree.admit(batch.origin, batch.number);
+            for command in batch.commands() {
+                let outcome = is_new.then(|| apply_command(tree, &command));
+                tell(tree, EntryPart::Command { command: &command, outcome: outcome.as_ref() });
+            }
         }
-        Some(_) => {}
+        return;
+    };
+    if let ConfigurationEntry::Refounding { cluster, members, .. } = &configuration {
+        tree.refound_ensemble(*cluster, members);
+    }
+    tell(tree, EntryPart::Membership(&format!("{configuration:?}")));
+}
+
+/// Tells of the parts of an entry that cannot be applied, since the state before it is not known.
+pub fn tell_unapplied(entry: &LogEntry, tell: &mut dyn FnMut(EntryPart<'_, '_>)) {
+    match ConfigurationEntry::decode(&entry.payload) {
+        Some(configuration) => tell(EntryPart::Membership(&format!("{configuration:?}"))),
         None => {
-            tree.begin_entry(floor(&entry.payload));
-            for batch in batches(&entry.payload) {
-                let is_new = batch.number == Batch::UNNUMBERED || tree.admit(batch.origin, batch.number);
-                if is_new {
-                    batch.commands().for_each(|command| apply_command(tree, &command));
-                }
+            for command in batches(&entry.payload).flat_map(|batch| batch.commands()) {
+                tell(EntryPart::Command { command: &command, outcome: None });
             }
         }
     }
 }
 
-fn apply_command(tree: &mut Tree, command: &Command<'_>) {
+fn apply_command<'a>(tree: &mut Tree, command: &Command<'a>) -> Outcome<'a> {
     let refusal = match tree.long_removal(command, REMOVED_AT_ONCE) {
         Some(removal) => removal.run_alone(tree).err(),
         None => None,
     };
     match refusal {
-        Some(error) => drop(tree.refuse(error)),
-        None => drop(tree.apply(command)),
+        Some(error) => tree.refuse(error),
+        None => tree.apply(command),
     }
 }

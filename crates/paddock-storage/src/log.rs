@@ -105,6 +105,24 @@ pub struct Inspection {
     pub segments: Vec<(PathBuf, u64)>,
     /// True if opening would cut the remains of an unfinished sync.
     pub torn: bool,
+    groups: Groups,
+}
+
+impl Inspection {
+    /// The first entry of a group that is there.
+    pub fn first_index(&self, group: GroupNumber) -> Option<Index> {
+        self.groups.first(group)
+    }
+
+    /// The last entry of a group; or the base, if nothing follows it.
+    pub fn last_index(&self, group: GroupNumber) -> Option<Index> {
+        self.groups.last(group)
+    }
+
+    /// As [`Log::check_follows`].
+    pub fn check_follows(&self, group: GroupNumber, snapshot: Option<Index>) -> Result<(), LogError> {
+        check_follows(&self.groups, group, snapshot)
+    }
 }
 
 /// A log that has been read, and not yet repaired: on disk it is as it was.
@@ -202,7 +220,8 @@ impl Log {
     pub fn inspect(disk: &dyn Disk, dir: &Path, replay: &mut dyn Replay) -> Result<Inspection, LogError> {
         let scan = recovery::scan(disk, dir, Access::Read, replay)?;
         let torn = scan.unborn.is_some() || scan.last.is_some_and(|last| last.tail != tail::Tail::Clean);
-        Ok(Inspection { segments: scan.segments.into_iter().map(|s| (s.path, s.end)).collect(), torn })
+        let segments = scan.segments.into_iter().map(|segment| (segment.path, segment.end)).collect();
+        Ok(Inspection { segments, torn, groups: scan.groups })
     }
 
     /// Takes a record into the next batch. Writes nothing.
@@ -313,11 +332,7 @@ impl Log {
     /// and best on a [`ReadLog`], so that refusing changes nothing.
     /// A log that ends before the snapshot follows it, too: the owner appends a [`Record::Base`] to go on from there.
     pub fn check_follows(&self, group: GroupNumber, snapshot: Option<Index>) -> Result<(), LogError> {
-        let snapshot = snapshot.unwrap_or_default();
-        let Some(last) = self.groups.last(group) else { return Ok(()) };
-        // Without entries there is a base: a snapshot of that index was there once.
-        let first = self.groups.first(group).unwrap_or(last.next());
-        if first <= snapshot.next() { Ok(()) } else { Err(LogError::SnapshotGap { group, snapshot, first }) }
+        check_follows(&self.groups, group, snapshot)
     }
 
     /// The number of segments that hold records still wanted.
@@ -339,4 +354,12 @@ impl Log {
         let ready = self.housekeeper.ready().saturating_sub(unstarted) as u64;
         started + ready * self.housekeeper.segment_bytes()
     }
+}
+
+fn check_follows(groups: &Groups, group: GroupNumber, snapshot: Option<Index>) -> Result<(), LogError> {
+    let snapshot = snapshot.unwrap_or_default();
+    let Some(last) = groups.last(group) else { return Ok(()) };
+    // Without entries there is a base: a snapshot of that index was there once.
+    let first = groups.first(group).unwrap_or(last.next());
+    if first <= snapshot.next() { Ok(()) } else { Err(LogError::SnapshotGap { group, snapshot, first }) }
 }

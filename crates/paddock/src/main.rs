@@ -11,6 +11,7 @@ mod etcd_access;
 mod export;
 mod identity_source;
 mod import;
+mod inspect;
 mod logs;
 mod members;
 mod moving;
@@ -55,6 +56,7 @@ enum Command {
     Manual(documents::ManualArgs),
     Shell(Box<shell::ShellArgs>),
     Members(Box<members::MembersArgs>),
+    Inspect(inspect::InspectArgs),
 }
 
 fn main() -> ExitCode {
@@ -82,6 +84,7 @@ fn run(command: Command) -> ExitCode {
         Command::Manual(args) => documents::write_manual(&args, Cli::command()),
         Command::Shell(args) => shell::run(&args),
         Command::Members(args) => members::run(&args),
+        Command::Inspect(args) => moving::ended(inspect::run(&args)),
     }
 }
 

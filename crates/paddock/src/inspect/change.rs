@@ -1,0 +1,107 @@
+//! A command in words: its operation, its path, and what it asks for.
+
+use paddock_proto::{MultiResult, Write, WriteReply};
+use paddock_tree::{Command, Outcome};
+
+/// A command as a line of the log's table.
+pub(super) struct CommandWords {
+    pub(super) operation: String,
+    /// The znode that it names, if it names one.
+    pub(super) path: Option<String>,
+    /// Version, bytes of data and the like.
+    pub(super) detail: String,
+}
+
+impl CommandWords {
+    pub(super) fn of(command: &Command<'_>) -> CommandWords {
+        match &command.write {
+            Ok(write) => of_write(write),
+            Err(error) => {
+                CommandWords { operation: "unreadable".to_owned(), path: None, detail: error.to_string() }
+            }
+        }
+    }
+}
+
+fn of_write(write: &Write<'_>) -> CommandWords {
+    let bytes = |data: &Option<&[u8]>| format!("{} bytes", data.map_or(0, <[u8]>::len));
+    let on = |operation: &str, path: &str, detail: String| CommandWords {
+        operation: operation.to_owned(),
+        path: Some(path.to_owned()),
+        detail,
+    };
+    let about = |operation: &str, detail: String| CommandWords {
+        operation: operation.to_owned(),
+        path: None,
+        detail,
+    };
+    match write {
+        Write::CreateSession { timeout_ms } => about("createSession", format!("timeout {timeout_ms} ms")),
+        Write::CloseSession => about("closeSession", String::new()),
+        Write::ResumeSession { timeout_ms, .. } => about("resumeSession", format!("timeout {timeout_ms} ms")),
+        Write::BindSession => about("bindSession", String::new()),
+        // The secret itself is not shown.
+        Write::SetSecret { .. } => about("setSecret", String::new()),
+        Write::ExpireSession { session } => about("expireSession", format!("0x{:x}", session.0)),
+        Write::Create(create) => {
+            let mode =
+                create.mode().map_or_else(|| format!("flags {}", create.flags), |mode| format!("{mode:?}"));
+            on("create", create.path, format!("{mode}, {}", bytes(&create.data)))
+        }
+        Write::Delete { path, version } => on("delete", path, of_version(*version)),
+        Write::DeleteContainer { path } => on("deleteContainer", path, String::new()),
+        Write::SetData { path, data, version } => {
+            on("setData", path, joined(&[bytes(data), of_version(*version)]))
+        }
+        Write::SetAcl { path, version, .. } => on("setACL", path, of_version(*version)),
+        Write::Check { path, version } => on("check", path, of_version(*version)),
+        Write::CheckNotExists { path, version } => on("checkNotExists", path, of_version(*version)),
+        Write::CheckStat { path, version, .. } => on("checkStat", path, of_version(*version)),
+        Write::TryRemove { path, version } => on("tryRemove", path, of_version(*version)),
+        Write::RemoveRecursive { path, nodes_max } => {
+            on("removeRecursive", path, format!("at most {nodes_max} znodes"))
+        }
+        Write::Reconfig(reconfig) => about("reconfig", format!("{reconfig:?}")),
+        Write::FoundEnsemble { cluster, members } => {
+            about("foundEnsemble", format!("{cluster:016x} {}", members.replace('\n', " ")))
+        }
+        Write::SettleReconfig { error } => {
+            about("settleReconfig", error.map(|error| format!("{error:?}")).unwrap_or_default())
+        }
+        Write::Multi(writes) => about("multi", writes.iter().map(in_words).collect::<Vec<_>>().join("; ")),
+    }
+}
+
+fn in_words(write: &Write<'_>) -> String {
+    let CommandWords { operation, path, detail } = of_write(write);
+    let parts = [operation, path.unwrap_or_default(), detail];
+    parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" ")
+}
+
+fn of_version(version: i32) -> String {
+    if version == -1 { String::new() } else { format!("version {version}") }
+}
+
+fn joined(parts: &[String]) -> String {
+    parts.iter().filter(|part| !part.is_empty()).cloned().collect::<Vec<_>>().join(", ")
+}
+
+/// The outcome in a word: `ok`, the path that a create made, or the error.
+pub(super) fn outcome_in_words(change: &CommandWords, outcome: &Outcome<'_>) -> String {
+    match &outcome.result {
+        Ok(WriteReply::Created { path } | WriteReply::CreatedWithStat { path, .. })
+            if change.path.as_deref() != Some(path.as_ref()) =>
+        {
+            format!("ok {path}")
+        }
+        Ok(WriteReply::Multi(results)) => {
+            let failed = results.iter().enumerate().find_map(|(place, result)| match result {
+                MultiResult::Failed(Some(error)) => Some(format!("{error:?} of operation {}", place + 1)),
+                _ => None,
+            });
+            failed.unwrap_or_else(|| "ok".to_owned())
+        }
+        Ok(_) => "ok".to_owned(),
+        Err(error) => format!("{error:?}"),
+    }
+}

@@ -1,0 +1,233 @@
+//! `paddock inspect log`: the changes that a log holds, with what each of them did.
+
+use std::io::{self, BufWriter, Write as _};
+use std::path::{Path, PathBuf};
+
+use paddock_member::{InspectedLog, inspect_directory, inspect_log};
+use paddock_proto::Stat;
+use paddock_replica::{EntryPart, LogEntry, apply_and_tell, tell_unapplied};
+use paddock_storage::{Index, OsDisk};
+use paddock_tree::{Command, Outcome, Tree};
+use serde_json::{Value, json};
+
+use super::change::{CommandWords, outcome_in_words};
+use super::common::{InspectFailure, harmless, lock, time, unknown};
+use super::foreign;
+use crate::moving::MovingFailure;
+
+/// Look into a transaction log
+///
+/// In a data directory every change is applied to the state of the oldest snapshot behind which the log goes on, so that its outcome is
+/// shown; of changes before that, and of a log alone, only what was asked for is known.
+#[derive(Debug, clap::Args)]
+pub(super) struct LogArgs {
+    /// Data directory, or its directory `log` alone; or a data directory of ZooKeeper or ClickHouse Keeper, whose files are verified
+    #[arg(value_name = "PATH")]
+    path: PathBuf,
+    /// Directory of the transaction log, if it is another one
+    #[arg(long, value_name = "DIR")]
+    log_dir: Option<PathBuf>,
+    /// First entry to show
+    #[arg(long, value_name = "INDEX", default_value_t = 0)]
+    from: u64,
+    /// Last entry to show
+    #[arg(long, value_name = "INDEX", default_value_t = u64::MAX)]
+    to: u64,
+    /// Show only what changed this znode: its data, its ACL, its children, its beginning and end
+    #[arg(long = "path", value_name = "ZNODE")]
+    znode: Option<String>,
+    /// Print JSON, one change a line
+    #[arg(long)]
+    json: bool,
+}
+
+pub(super) fn run(args: &LogArgs) -> Result<(), MovingFailure> {
+    let _lock = lock(&args.path)?;
+    let mut table = ChangeTable::begin(args)?;
+    if paddock_member::is_data_dir(&OsDisk, &args.path) {
+        let look = inspect_directory(&OsDisk, &args.path, args.log_dir.as_deref(), true)?;
+        return Ok(table.show(&look.log, Some((look.base, look.tree)))?);
+    }
+    if has_segments(&args.path) {
+        let log = inspect_log(&OsDisk, &args.path)?;
+        return Ok(table.show(&log, None)?);
+    }
+    match foreign::read(&args.path, args.log_dir.as_deref())? {
+        Some(found) => Ok(found.print_files(args.json)?),
+        None => Err(unknown(&args.path)),
+    }
+}
+
+fn has_segments(dir: &Path) -> bool {
+    let names = dir.read_dir().into_iter().flatten().flatten().map(|entry| entry.file_name());
+    names.into_iter().any(|name| name.to_str().is_some_and(|name| name.starts_with("log-")))
+}
+
+/// The table as it is printed.
+struct ChangeTable<'a> {
+    args: &'a LogArgs,
+    out: BufWriter<io::Stdout>,
+    /// The znode of `--path` after the last change.
+    before: Option<Stat>,
+}
+
+impl<'a> ChangeTable<'a> {
+    fn begin(args: &'a LogArgs) -> Result<ChangeTable<'a>, InspectFailure> {
+        Ok(ChangeTable { args, out: BufWriter::new(io::stdout()), before: None })
+    }
+
+    fn show(&mut self, log: &InspectedLog, state: Option<(Index, Tree)>) -> Result<(), InspectFailure> {
+        if !self.args.json {
+            self.heading(log, state.as_ref().map(|(base, _)| *base))?;
+        }
+        let (base, mut tree) = match state {
+            Some((base, tree)) => (base, Some(tree)),
+            None => (Index(u64::MAX), None),
+        };
+        if let (Some(tree), Some(path)) = (&tree, &self.args.znode) {
+            self.before = tree.stat(path);
+        }
+        for entry in &log.entries {
+            let is_committed = entry.index <= log.hard_state.commit;
+            let mut failed = None;
+            match tree.as_mut().filter(|_| entry.index > base.0) {
+                Some(tree) => apply_and_tell(tree, entry, &mut |tree, part| {
+                    let shown = self.part(entry, is_committed, Some(tree), part);
+                    failed = failed.take().or(shown.err());
+                }),
+                None => tell_unapplied(entry, &mut |part| {
+                    let shown = self.part(entry, is_committed, None, part);
+                    failed = failed.take().or(shown.err());
+                }),
+            }
+            if let Some(failure) = failed {
+                return Err(failure);
+            }
+        }
+        self.out.flush().map_err(InspectFailure::Output)
+    }
+
+    fn heading(&mut self, log: &InspectedLog, base: Option<Index>) -> Result<(), InspectFailure> {
+        let bytes: u64 = log.files.segments.iter().map(|(_, end)| end).sum();
+        let entries = match (log.entries.first(), log.entries.last()) {
+            (Some(first), Some(last)) => format!("{} to {}", first.index, last.index),
+            _ => "none".to_owned(),
+        };
+        let hard_state = &log.hard_state;
+        let segments = log.files.segments.len();
+        let torn = if log.files.torn { ", the last one ends in a write that was never finished" } else { "" };
+        let base = match base {
+            None => "not known: outcomes are not shown".to_owned(),
+            Some(Index(0)) => "the beginning".to_owned(),
+            Some(base) => format!("the snapshot of entry {base}"),
+        };
+        let lines = format!(
+            "log       {}\nsegments  {segments}, {bytes} bytes{torn}\nentries   {entries}\nterm      {}\ncommitted {} at least\napplied to {base}\n",
+            log.dir.display(),
+            hard_state.term,
+            hard_state.commit,
+        );
+        let columns = format!(
+            "{:>10} {:>5} {:>14} {:<24} {:>18} {:>8}  change, outcome",
+            "entry", "term", "zxid", "time", "session", "bytes"
+        );
+        writeln!(self.out, "{lines}\n{columns}").map_err(InspectFailure::Output)
+    }
+
+    fn part(
+        &mut self,
+        entry: &LogEntry,
+        is_committed: bool,
+        tree: Option<&Tree>,
+        part: EntryPart<'_, '_>,
+    ) -> Result<(), InspectFailure> {
+        let is_shown = (self.args.from..=self.args.to).contains(&entry.index);
+        match part {
+            EntryPart::Membership(text) => match is_shown && self.args.znode.is_none() {
+                true => self.membership(entry, text),
+                false => Ok(()),
+            },
+            EntryPart::Command { command, outcome } => {
+                let change = CommandWords::of(command);
+                let Some(stat) = self.effect(tree, &change) else { return Ok(()) };
+                if is_shown {
+                    self.command(entry, is_committed, &change, (command, outcome), stat)
+                } else {
+                    Ok(())
+                }
+            }
+        }
+    }
+
+    /// The znode of `--path` after a change of it; `None` if the change is not to be shown.
+    fn effect(&mut self, tree: Option<&Tree>, change: &CommandWords) -> Option<Option<Stat>> {
+        let Some(path) = &self.args.znode else { return Some(None) };
+        let Some(tree) = tree else { return (change.path.as_ref() == Some(path)).then_some(None) };
+        let after = tree.stat(path);
+        let has_changed = after != self.before;
+        self.before = after;
+        has_changed.then_some(after)
+    }
+
+    fn membership(&mut self, entry: &LogEntry, text: &str) -> Result<(), InspectFailure> {
+        let (index, term, bytes) = (entry.index, entry.term, entry.payload.len());
+        let text = harmless(text);
+        let line = match self.args.json {
+            true => json!({ "index": index, "term": term, "bytes": bytes, "operation": "members", "detail": text }).to_string(),
+            false => format!("{index:>10} {term:>5} {:>14} {:<24} {:>18} {bytes:>8}  members {text}", "", "", ""),
+        };
+        writeln!(self.out, "{line}").map_err(InspectFailure::Output)
+    }
+
+    fn command(
+        &mut self,
+        entry: &LogEntry,
+        is_committed: bool,
+        change: &CommandWords,
+        (command, outcome): (&Command<'_>, Option<&Outcome<'_>>),
+        stat: Option<Stat>,
+    ) -> Result<(), InspectFailure> {
+        let (index, term, bytes) = (entry.index, entry.term, entry.payload.len());
+        let session = format!("0x{:x}", command.session.0);
+        let result = outcome.map(|outcome| outcome_in_words(change, outcome));
+        let line = if self.args.json {
+            let znode = self.args.znode.is_some().then(|| stat.as_ref().map_or(Value::Null, stat_json));
+            json!({
+                "index": index, "term": term, "bytes": bytes, "is_known_committed": is_committed,
+                "zxid": outcome.map(|outcome| outcome.zxid.0), "time_ms": command.time_ms, "session": session,
+                "member": command.member, "operation": change.operation, "path": change.path, "detail": change.detail,
+                "outcome": result, "znode_after": znode,
+            })
+            .to_string()
+        } else {
+            let zxid = outcome.map(|outcome| format!("0x{:x}", outcome.zxid.0)).unwrap_or_default();
+            let effect = match (&self.args.znode, &stat) {
+                (None, _) => String::new(),
+                (Some(_), Some(stat)) => format!(
+                    " [version {}, {} bytes, {} children]",
+                    stat.version, stat.data_length, stat.num_children
+                ),
+                (Some(_), None) if outcome.is_some() => " [gone]".to_owned(),
+                (Some(_), None) => String::new(),
+            };
+            let words =
+                [change.operation.as_str(), change.path.as_deref().unwrap_or_default(), &change.detail];
+            let words: Vec<_> = words.into_iter().filter(|word| !word.is_empty()).map(harmless).collect();
+            let result = result.map(|result| format!(" → {}", harmless(&result))).unwrap_or_default();
+            let time = time(command.time_ms);
+            format!(
+                "{index:>10} {term:>5} {zxid:>14} {time:<24} {session:>18} {bytes:>8}  {}{result}{effect}",
+                words.join(" ")
+            )
+        };
+        writeln!(self.out, "{line}").map_err(InspectFailure::Output)
+    }
+}
+
+fn stat_json(stat: &Stat) -> Value {
+    json!({
+        "czxid": stat.czxid.0, "mzxid": stat.mzxid.0, "pzxid": stat.pzxid.0, "version": stat.version,
+        "cversion": stat.cversion, "aversion": stat.aversion, "data_length": stat.data_length,
+        "num_children": stat.num_children,
+    })
+}
