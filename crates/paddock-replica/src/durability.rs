@@ -89,6 +89,18 @@ impl Durability {
         true
     }
 
+    /// Puts into `effects` up to which entry this member keeps silent, where no round of the Raft library takes that to the disk: a member that
+    /// only asks has none. A process that has forgotten it would ask anew, and vote if there is no leader by then.
+    pub(crate) fn record_silence(&mut self, silent_until: u64, effects: &mut Effects) {
+        if silent_until == self.written.silent_until {
+            return;
+        }
+        self.written.silent_until = silent_until;
+        effects.hard_state = Some(self.written);
+        let round = *self.unsynced_round.get_or_insert(self.persisted_round);
+        effects.round.get_or_insert(round);
+    }
+
     /// Everything up to and including this round is on disk.
     pub(crate) fn persisted(&mut self, round: u64) {
         self.unsynced_round = self.unsynced_round.filter(|&last| last > round);
@@ -145,6 +157,23 @@ mod tests {
         let mut out = Messages::new();
         durability.release_messages(&mut out);
         out.into_iter().map(|(to, _)| to).collect()
+    }
+
+    #[test]
+    fn silence_reaches_the_disk_without_a_round_and_once() {
+        let mut durability = Durability::new(WRITTEN);
+        durability.persisted(7);
+        let mut effects = Effects::default();
+        durability.record_silence(0, &mut effects);
+        assert_eq!((effects.hard_state, effects.round), (None, None), "the disk knows that");
+        durability.record_silence(9, &mut effects);
+        let silent = HardState { silent_until: 9, ..WRITTEN };
+        assert_eq!((effects.hard_state.take(), effects.round.take()), (Some(silent), Some(7)));
+        assert!(!durability.is_synced());
+        durability.record_silence(9, &mut effects);
+        assert_eq!((effects.hard_state, effects.round), (None, None));
+        durability.persisted(7);
+        assert!(durability.is_synced());
     }
 
     #[test]

@@ -71,6 +71,8 @@ pub(crate) struct MachineFaults {
     pub(crate) is_disturbed: bool,
     /// A copy of its disk as it once was.
     pub(crate) copy: Option<SimDisk>,
+    /// True if its disk is such a copy, and no process has been started with it.
+    pub(crate) is_copy: bool,
     /// Milliseconds by which its clock was put ahead when that was copied, and the start of it that others knew of then.
     pub(crate) ahead: Option<(i64, u64)>,
     /// A copy of another member's disk, with which it is started next.
@@ -134,6 +136,7 @@ impl Machine {
                 full_until: Time(0),
                 is_disturbed: false,
                 copy: None,
+                is_copy: false,
                 ahead: None,
                 neighbours_disk: None,
                 power_cut_in_recovery: None,
@@ -250,6 +253,7 @@ impl Machine {
     pub(crate) fn replace_disk(&mut self, forgets: u64) {
         (self.promises.forgot, self.promises.voted, self.faults.power_cut_in_recovery) =
             (forgets, (0, 0), None);
+        self.faults.is_copy = false;
         self.disk = SimDisk::new(self.chance.word());
         (self.blame.is_foreign, self.blame.wrong, self.blame.flipped) = (false, None, None);
         (self.promises.applied, self.promises.acknowledged, self.blame.has_lost_data) = (0, (0, 0), true);

@@ -68,6 +68,12 @@ impl Replica<'_> {
             }
             self.record(round.vote, round.entries, round.number, effects);
         }
+        self.group.durability.record_silence(self.silent_until(), effects);
+    }
+
+    /// Entry up to which this member is silent, as its hard state says it.
+    fn silent_until(&self) -> u64 {
+        self.presence.joining.silent_until().unwrap_or_default()
     }
 
     /// Records on disk what a round promises. `vote` is the term and the vote, if one of them has changed.
@@ -85,7 +91,7 @@ impl Replica<'_> {
             term,
             vote,
             commit: self.group.consensus.committed(),
-            silent_until: self.presence.joining.silent_until().unwrap_or_default(),
+            silent_until: self.silent_until(),
             incarnation: self.group.requests.origin().incarnation,
         };
         let is_in_ensemble = !self.group.consensus.is_alone();

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use paddock_chance::Chance;
 use paddock_front::Settings;
 use paddock_member::{Config, Member, MemberError, Work};
-use paddock_proto::SessionId;
+use paddock_proto::{MemberNumber, SessionId};
 use paddock_replica::{Input, Role};
 use paddock_state::{ConnId, Now, Outboxes};
 use paddock_storage::LogError;
@@ -83,6 +83,12 @@ impl SimProcess {
 
     pub(crate) fn role(&self) -> Role {
         self.member.role()
+    }
+
+    /// Entry up to which a follower of this leader has everything, as far as the leader knows.
+    pub(crate) fn matched(&self, follower: MemberNumber) -> Option<u64> {
+        let followers = self.member.standing().followers;
+        followers.iter().find(|standing| standing.member == follower).map(|standing| standing.matched)
     }
 
     pub(crate) fn put(&mut self, input: Input) {

@@ -43,6 +43,14 @@ impl World {
         if machine.blame.has_lost_data || machine.blame.is_damaged {
             self.checks.elections.forgets(member);
         }
+        let is_led = self.leaders().next().is_some();
+        let machine = self.machine(member);
+        if machine.faults.is_copy && !is_led {
+            // Without a leader there is no member that could judge its disk.
+            self.plan_in(RESTART, WorldEvent::Start { member });
+            return Ok(());
+        }
+        machine.faults.is_copy = false;
         if settings.is_spare(member) && self.checks.truth.model().members().is_none() {
             // No client adds a member to an ensemble that is not there yet.
             self.plan_in(RESTART, WorldEvent::Start { member });

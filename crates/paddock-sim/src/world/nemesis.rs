@@ -241,6 +241,11 @@ impl World {
             return Ok(());
         }
         let (acknowledged, _) = machine.promises.acknowledged;
+        // An answer may be under way for as long as its link lives. It counts for nothing, and the member's next process may forget it.
+        if !leaders.first().is_some_and(|leader| self.has_heard(*leader, member, acknowledged)) {
+            return Ok(());
+        }
+        let machine = self.machine(member);
         let (ahead_ms, known_before) = machine.faults.ahead.take().unwrap_or_default();
         machine.clock.jump_wall(now, -ahead_ms);
         // The leader has to stay while it judges another member's disk.
@@ -252,10 +257,19 @@ impl World {
         self.replace_disk(member, down)?;
         let machine = self.machine(member);
         machine.disk = machine.faults.copy.take().expect("that was just looked at");
+        machine.faults.is_copy = true;
         machine.promises.forgot = acknowledged;
         self.old_disks_judged_at = self.now + down + LEADER_KNOWS;
         self.plan_in(down + LEADER_KNOWS, WorldEvent::EndLeader);
         Ok(())
+    }
+
+    /// True if a leader knows that a member has everything up to `index`.
+    fn has_heard(&self, leader: u8, member: u8, index: u64) -> bool {
+        let number = self.plan.settings.numbering.number(member);
+        let process =
+            self.machines.iter().find(|machine| machine.number == leader).and_then(|it| it.process.as_ref());
+        process.is_some_and(|process| process.matched(number) >= Some(index))
     }
 
     /// A machine is started with a copy of the disk of the next member that has been started once.
