@@ -59,7 +59,7 @@ enum Company {
 
 /// In the order in which they begin: first what others need; then those for which nothing more is compiled, while that is done for others;
 /// of each kind those that take longest.
-const STAGES: [TestStage; 31] = [
+const STAGES: [TestStage; 32] = [
     TestStage {
         name: BUILD,
         about: "the paddock binary, as released",
@@ -203,6 +203,15 @@ const STAGES: [TestStage; 31] = [
         company: Company::Neighbours,
         installs: &[],
         run: fixtures::run,
+    },
+    TestStage {
+        name: fixtures::AT_LENGTH,
+        about: "the Java package with Curator's examples and its tests of recipes, and the Rust example in a new package; only with --all, or named",
+        needs_server: true,
+        is_long: true,
+        company: Company::Neighbours,
+        installs: &[],
+        run: fixtures::at_length,
     },
     TestStage {
         name: "docs",

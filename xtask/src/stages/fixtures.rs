@@ -2,11 +2,15 @@
 //! run on it.
 
 mod go;
+mod java;
 mod page;
+mod rust;
+mod shared;
 
-use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
+
+use shared::{STAGE, output_so_far, renewed};
 
 use super::outcome::StageOutcome;
 use super::programs::{self, Compiled};
@@ -16,10 +20,14 @@ use crate::layout::Layout;
 use crate::process::{Error, Program};
 use crate::wheel;
 
-const STAGE: &str = "fixtures";
+pub(super) use shared::AT_LENGTH;
 
 pub(super) fn run(layout: &Layout) -> Result<StageOutcome, Error> {
     Ok(python(layout)?.and(rust(layout)?).and(go::run(layout)?))
+}
+
+pub(super) fn at_length(layout: &Layout) -> Result<StageOutcome, Error> {
+    Ok(java::run(layout)?.and(rust::new_package(layout)?))
 }
 
 /// The wheel in a new environment, with kazoo.
@@ -63,13 +71,6 @@ fn rust(layout: &Layout) -> Result<StageOutcome, Error> {
     Ok(StageOutcome { counts: TestCounts::from_cargo(&output_so_far(layout)?), success })
 }
 
-/// Output of the stage. No two of the runners write the lines that one of them is counted by.
-fn output_so_far(layout: &Layout) -> Result<String, Error> {
-    let log = layout.log(STAGE);
-    let output = fs::read(&log).map_err(Error::io("read", &log))?;
-    Ok(String::from_utf8_lossy(&output).into_owned())
-}
-
 /// A wheel with the program under test, without its symbols.
 fn wheel_of_tests(layout: &Layout, interpreter: &Path, log: &Path) -> Result<PathBuf, Error> {
     let directory = renewed(layout, "wheel")?;
@@ -80,20 +81,4 @@ fn wheel_of_tests(layout: &Layout, interpreter: &Path, log: &Path) -> Result<Pat
     let files = entries.flatten().map(|entry| entry.path());
     let wheel = files.into_iter().find(|file| file.extension().is_some_and(|end| end == "whl"));
     wheel.ok_or_else(|| Error::new("pip made no wheel"))
-}
-
-/// An empty directory of the stage, below the target directory.
-fn renewed(layout: &Layout, name: &str) -> Result<PathBuf, Error> {
-    let directory = layout.environment(&format!("fixtures-{name}"));
-    if directory.exists() {
-        fs::remove_dir_all(&directory).map_err(Error::io("remove", &directory))?;
-    }
-    fs::create_dir_all(&directory).map_err(Error::io("create", &directory))?;
-    Ok(directory)
-}
-
-/// A directory in memory for the data of servers, if there is one: some tests of others write a lot, one write after another.
-fn data_directory() -> PathBuf {
-    let memory = PathBuf::from("/dev/shm");
-    if memory.is_dir() { memory } else { env::temp_dir() }
 }
