@@ -59,7 +59,7 @@ enum Company {
 
 /// In the order in which they begin: first what others need; then those for which nothing more is compiled, while that is done for others;
 /// of each kind those that take longest.
-const STAGES: [TestStage; 32] = [
+const STAGES: &[TestStage] = &[
     TestStage {
         name: BUILD,
         about: "the paddock binary, as released",
@@ -356,7 +356,7 @@ const BUILD: &str = "build";
 const LANES: usize = 3;
 
 pub(crate) fn list() {
-    for stage in &STAGES {
+    for stage in STAGES {
         println!("{:<14}{}", stage.name, stage.about);
     }
 }
@@ -385,7 +385,8 @@ pub(crate) fn run(layout: &Layout, names: &[String], with_long: bool) -> Result<
 fn select(names: &[String], with_long: bool) -> Result<Vec<&'static TestStage>, Error> {
     for name in names {
         if !STAGES.iter().any(|stage| stage.name == name) {
-            let known = STAGES.map(|stage| stage.name).join(", ");
+            let known: Vec<&str> = STAGES.iter().map(|stage| stage.name).collect();
+            let known = known.join(", ");
             return Err(Error::new(format!("there is no stage {name:?}; there are: {known}")));
         }
     }
