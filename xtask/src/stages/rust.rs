@@ -121,6 +121,9 @@ const TERMINAL: &str = "terminal";
 /// The test program of the stage `namespaces`.
 const NAMESPACES: &str = "namespaces";
 
+/// The test program of the stage `upgrades`.
+const UPGRADES: &str = "upgrades";
+
 /// The test program of the stage `chart`.
 const CHART: &str = "chart";
 
@@ -143,7 +146,7 @@ pub(super) fn process(layout: &Layout) -> Result<StageOutcome, Error> {
             || ORACLE.contains(&name)
             || MOVING.contains(&name)
             || MONITORING.contains(&name)
-            || [ATTACKS, MEMCHECK, NAMESPACES, GROWTH, CHART, IMAGE, TERMINAL].contains(&name)
+            || [ATTACKS, MEMCHECK, NAMESPACES, UPGRADES, GROWTH, CHART, IMAGE, TERMINAL].contains(&name)
             || etcd::WITH_SERVERS.contains(&name)
             || FAULTS.iter().any(|(names, _)| names.contains(&name))
     };
@@ -341,7 +344,7 @@ fn in_namespaces(layout: &Layout, stage: &str, program: &str) -> Result<StageOut
 pub(super) fn upgrades(layout: &Layout) -> Result<StageOutcome, Error> {
     let stage = "upgrades";
     let before = previous::build(layout, stage)?;
-    let programs = with_servers(layout, stage, &[stage])?;
+    let programs = with_servers(layout, stage, &[UPGRADES])?;
     let mut variables = fault_variables(layout, stage)?;
     variables.push(("PADDOCK_BEFORE_BIN", before.into()));
     let success = programs::run(layout, stage, &programs, &["--nocapture", "--test-threads=1"], &variables)?;
