@@ -125,10 +125,10 @@ impl MembershipChange {
         self.is_absent && (self.has_belonged || !is_learning)
     }
 
-    /// True if the state wants this member to vote, and `membership` does not let it yet.
+    /// True if the state wants this member to vote, and `membership` does not let it yet, or still needs a majority of the voters before.
     pub(crate) fn awaits_vote(&self, own: u64, membership: &Membership) -> bool {
         let is_wanted = self.target.as_ref().is_some_and(|target| target.voters.contains(&own));
-        is_wanted && !membership.voters.contains(&own)
+        is_wanted && (!membership.voters.contains(&own) || membership.is_joint())
     }
 
     /// The state has come to say something else of the members.
@@ -377,6 +377,8 @@ mod tests {
         let learning = Membership::new(vec![1], vec![2, 3]);
         assert!(change.awaits_vote(2, &learning));
         assert!(!change.awaits_vote(3, &learning));
+        let joint = Membership { voters_outgoing: vec![1], ..Membership::new(vec![1, 2], vec![3]) };
+        assert!(change.awaits_vote(2, &joint), "member 1 is still needed");
         assert!(!change.awaits_vote(2, &Membership::new(vec![1, 2], vec![3])));
     }
 
