@@ -55,7 +55,7 @@ pub use etcd::{EngineName, EtcdDraft, parse_endpoints};
 pub use log_filter::parse_log_filter;
 pub use origins::Origins;
 pub use overrides::Overrides;
-pub use remark::{ConfigError, Remark};
+pub use remark::{ConfigError, Remark, printable};
 use remark::{Location, Remarks};
 pub use secret_files::SecretFiles;
 pub use shown::shown_with_origins;

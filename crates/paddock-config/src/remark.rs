@@ -116,7 +116,7 @@ impl fmt::Display for ConfigError {
 }
 
 /// Text in which control characters are escaped, so that it can be shown on a terminal.
-fn printable(text: &str) -> Cow<'_, str> {
+pub fn printable(text: &str) -> Cow<'_, str> {
     if !text.contains(char::is_control) {
         return Cow::Borrowed(text);
     }

@@ -23,7 +23,7 @@ mod walk;
 mod words;
 
 pub use failure::ShellFailure;
-pub use output::{Form, Sink, standard_output};
+pub use output::{Form, Sink, standard_output, time_text};
 pub use shell::{Shell, ShellSettings, Step};
 pub use table::{COMMANDS, Command, find};
 pub use terminal::{Terminal, converse};

@@ -211,9 +211,9 @@ fn stat_text(stat: &Stat) -> String {
         "cZxid = 0x{:x}\nctime = {}\nmZxid = 0x{:x}\nmtime = {}\npZxid = 0x{:x}\ncversion = {}\ndataVersion = {}\n\
          aclVersion = {}\nephemeralOwner = 0x{:x}\ndataLength = {}\nnumChildren = {}",
         stat.czxid.0,
-        time(stat.ctime_ms),
+        time_text(stat.ctime_ms),
         stat.mzxid.0,
-        time(stat.mtime_ms),
+        time_text(stat.mtime_ms),
         stat.pzxid.0,
         stat.cversion,
         stat.version,
@@ -224,7 +224,8 @@ fn stat_text(stat: &Stat) -> String {
     )
 }
 
-fn time(ms: i64) -> String {
+/// A time in milliseconds since 1970, as RFC 3339 writes it.
+pub fn time_text(ms: i64) -> String {
     /// The last millisecond of the year 9999; a later time is shown as its number.
     const LAST_MS: u64 = 253_402_300_799_999;
     match u64::try_from(ms) {
@@ -267,9 +268,9 @@ mod tests {
 
     #[test]
     fn a_time_of_any_number_is_shown() {
-        assert_eq!(time(0), "1970-01-01T00:00:00.000Z");
+        assert_eq!(time_text(0), "1970-01-01T00:00:00.000Z");
         for ms in [-1, i64::MIN, i64::MAX] {
-            assert_eq!(time(ms), format!("{ms} ms"));
+            assert_eq!(time_text(ms), format!("{ms} ms"));
         }
     }
 }

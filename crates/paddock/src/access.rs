@@ -1,7 +1,7 @@
 //! Options of every command that connects to servers as a client: TLS, a login, and the identities that it shows.
 
 use std::path::{Path, PathBuf};
-use std::{fs, io};
+use std::{env, fs, io};
 
 use paddock_bench::{Access, Tls, TlsFiles};
 use paddock_client::TlsError;
@@ -31,6 +31,12 @@ pub(crate) struct AccessArgs {
     /// variable of the environment holds; may be repeated
     #[arg(long, value_name = "@FILE", value_parser = parse_identity)]
     auth: Vec<IdentitySource>,
+}
+
+/// Servers for a command that looks at some: those that its line names, else those of the variable `PADDOCK_HOSTS`, else this machine's.
+pub(crate) fn servers(named: Option<&str>) -> String {
+    let of_variable = || env::var("PADDOCK_HOSTS").ok().filter(|hosts| !hosts.is_empty());
+    named.map(str::to_owned).or_else(of_variable).unwrap_or_else(|| "localhost:2181".to_owned())
 }
 
 /// A command cannot connect as it was told to.

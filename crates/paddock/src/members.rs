@@ -6,7 +6,6 @@
 //! Exit codes: 0 when it is as wanted, 1 when it has not become so in time, 2 when what the user said cannot be done.
 
 use std::collections::BTreeSet;
-use std::env;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
@@ -15,9 +14,8 @@ use paddock_client::{Client, ClientOptions, Error};
 use paddock_proto::{EnsembleMember, MemberNumber};
 use paddock_tree::parse_members;
 
-use crate::access::{AccessArgs, AccessError};
+use crate::access::{AccessArgs, AccessError, servers};
 
-const DEFAULT_SERVERS: &str = "localhost:2181";
 /// Path of the list of members.
 const CONFIG: &str = "/zookeeper/config";
 /// Pause between two looks.
@@ -80,9 +78,7 @@ pub(crate) fn run(args: &MembersArgs) -> ExitCode {
 /// The members when they are as wanted, or what they were at the last look.
 fn wait(args: &MembersArgs) -> Result<Result<Vec<EnsembleMember>, String>, StartFailure> {
     let access = args.access.read()?;
-    let hosts =
-        args.hosts.clone().or_else(|| env::var("PADDOCK_HOSTS").ok().filter(|hosts| !hosts.is_empty()));
-    let hosts = hosts.unwrap_or_else(|| DEFAULT_SERVERS.to_owned());
+    let hosts = servers(args.hosts.as_deref());
     let identities: Vec<(String, Vec<u8>)> =
         access.identities.into_iter().map(|shown| (shown.scheme, shown.auth.into_bytes())).collect();
     let deadline = Instant::now() + args.within;

@@ -16,9 +16,7 @@ use paddock_shell::{
 };
 use tokio::sync::mpsc;
 
-use crate::access::{AccessArgs, AccessError};
-
-const DEFAULT_SERVERS: &str = "localhost:2181";
+use crate::access::{AccessArgs, AccessError, servers};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -141,12 +139,10 @@ fn history_file() -> Option<PathBuf> {
 
 fn settings(args: &ShellArgs, is_terminal: bool) -> Result<ShellSettings, StartFailure> {
     let access = args.access.read()?;
-    let hosts =
-        args.hosts.clone().or_else(|| env::var("PADDOCK_HOSTS").ok().filter(|hosts| !hosts.is_empty()));
     let identities = access.identities.into_iter().map(|shown| (shown.scheme, shown.auth.into_bytes()));
     let no_colour = env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
     Ok(ShellSettings {
-        servers: hosts.unwrap_or_else(|| DEFAULT_SERVERS.to_owned()),
+        servers: servers(args.hosts.as_deref()),
         options: ClientOptions {
             session_timeout: args.session_timeout,
             connect_timeout: args.connect_timeout,

@@ -242,7 +242,7 @@ impl World {
         }
         let (acknowledged, _) = machine.promises.acknowledged;
         // An answer may be under way for as long as its link lives. It counts for nothing, and the member's next process may forget it.
-        if !leaders.first().is_some_and(|leader| self.has_heard(*leader, member, acknowledged)) {
+        if !self.has_heard(leaders[0], member, acknowledged) {
             return Ok(());
         }
         let machine = self.machine(member);
@@ -267,9 +267,8 @@ impl World {
     /// True if a leader knows that a member has everything up to `index`.
     fn has_heard(&self, leader: u8, member: u8, index: u64) -> bool {
         let number = self.plan.settings.numbering.number(member);
-        let process =
-            self.machines.iter().find(|machine| machine.number == leader).and_then(|it| it.process.as_ref());
-        process.is_some_and(|process| process.matched(number) >= Some(index))
+        let process = &self.machines[usize::from(leader) - 1].process;
+        process.as_ref().is_some_and(|process| process.matched(number) >= Some(index))
     }
 
     /// A machine is started with a copy of the disk of the next member that has been started once.

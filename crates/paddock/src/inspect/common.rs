@@ -54,25 +54,6 @@ pub(super) fn print(text: &str) -> Result<(), InspectFailure> {
     writeln!(io::stdout(), "{text}").map_err(InspectFailure::Output)
 }
 
-/// A path or another text of a client, which a terminal shows and does not obey.
-pub(super) fn harmless(text: &str) -> String {
-    text.chars()
-        .map(|c| if c.is_control() { c.escape_default().to_string() } else { c.to_string() })
-        .collect()
-}
-
-pub(super) fn time(ms: i64) -> String {
-    /// The last millisecond of the year 9999; a later time is shown as its number.
-    const LAST_MS: u64 = 253_402_300_799_999;
-    match u64::try_from(ms) {
-        Ok(ms) if ms <= LAST_MS => {
-            let time = std::time::UNIX_EPOCH + std::time::Duration::from_millis(ms);
-            humantime::format_rfc3339_millis(time).to_string()
-        }
-        _ => format!("{ms} ms"),
-    }
-}
-
 /// The failure of a directory that no reader knows.
 pub(super) fn unknown(path: &Path) -> MovingFailure {
     match path.metadata() {

@@ -3,15 +3,17 @@
 use std::io::{self, BufWriter, Write as _};
 use std::path::{Path, PathBuf};
 
+use paddock_config::printable;
 use paddock_member::{InspectedLog, inspect_directory, inspect_log};
 use paddock_proto::Stat;
 use paddock_replica::{EntryPart, LogEntry, apply_and_tell, tell_unapplied};
+use paddock_shell::time_text;
 use paddock_storage::{Index, OsDisk};
 use paddock_tree::{Command, Outcome, Tree};
 use serde_json::{Value, json};
 
 use super::change::{CommandWords, outcome_in_words};
-use super::common::{InspectFailure, harmless, lock, time, unknown};
+use super::common::{InspectFailure, lock, unknown};
 use super::foreign;
 use crate::moving::MovingFailure;
 
@@ -171,7 +173,7 @@ impl<'a> ChangeTable<'a> {
 
     fn membership(&mut self, entry: &LogEntry, text: &str) -> Result<(), InspectFailure> {
         let (index, term, bytes) = (entry.index, entry.term, entry.payload.len());
-        let text = harmless(text);
+        let text = printable(text);
         let line = match self.args.json {
             true => json!({ "index": index, "term": term, "bytes": bytes, "operation": "members", "detail": text }).to_string(),
             false => format!("{index:>10} {term:>5} {:>14} {:<24} {:>18} {bytes:>8}  members {text}", "", "", ""),
@@ -212,9 +214,9 @@ impl<'a> ChangeTable<'a> {
             };
             let words =
                 [change.operation.as_str(), change.path.as_deref().unwrap_or_default(), &change.detail];
-            let words: Vec<_> = words.into_iter().filter(|word| !word.is_empty()).map(harmless).collect();
-            let result = result.map(|result| format!(" → {}", harmless(&result))).unwrap_or_default();
-            let time = time(command.time_ms);
+            let words: Vec<_> = words.into_iter().filter(|word| !word.is_empty()).map(printable).collect();
+            let result = result.map(|result| format!(" → {}", printable(&result))).unwrap_or_default();
+            let time = time_text(command.time_ms);
             format!(
                 "{index:>10} {term:>5} {zxid:>14} {time:<24} {session:>18} {bytes:>8}  {}{result}{effect}",
                 words.join(" ")

@@ -4,13 +4,14 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::path::PathBuf;
 
+use paddock_config::printable;
 use paddock_member::{DirectoryLook, inspect_directory, read_snapshot};
 use paddock_replica::{Cluster, EntryPart, apply_and_tell, member_number};
 use paddock_storage::OsDisk;
 use paddock_tree::Tree;
 use serde_json::{Map, Value, json};
 
-use super::common::{InspectFailure, harmless, lock, print, unknown};
+use super::common::{InspectFailure, lock, print, unknown};
 use super::{foreign, snapshot};
 use crate::moving::MovingFailure;
 
@@ -49,7 +50,7 @@ pub(super) fn run(args: &StateArgs) -> Result<(), MovingFailure> {
         for entry in look.log.entries.iter().filter(|entry| entry.index > look.base.0) {
             apply_and_tell(&mut look.tree, entry, &mut |_, part| {
                 if let EntryPart::Membership(text) = part {
-                    account.put("last change of members", json!(harmless(text)));
+                    account.put("last change of members", json!(printable(text)));
                 }
             });
         }
@@ -157,7 +158,7 @@ fn show(args: &StateArgs, mut account: StateFacts, tree: &Tree) -> Result<(), In
     ] {
         print(&format!("\n{title}"))?;
         for (weight, path) in paths {
-            print(&format!("{weight:>14}  {}", harmless(&path)))?;
+            print(&format!("{weight:>14}  {}", printable(&path)))?;
         }
     }
     Ok(())
