@@ -217,7 +217,8 @@ impl SimClient {
                 check_error(&request.ask, header, None)?;
                 let now = header.zxid;
                 let again = SetAgain { relative_zxid, now, watches_per_turn: checks.watches_per_turn };
-                self.watching.set_again(&again, &checks.truth, &self.ids)?;
+                // Identities that the client has shown since, and that were taken at once, count for what it asks from then on.
+                self.watching.set_again(&again, &checks.truth, &request.ids)?;
             }
         }
         Ok(())
