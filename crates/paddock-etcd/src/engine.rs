@@ -361,7 +361,7 @@ impl Engine {
 
     /// Closes a connection; what of it was not begun is dropped.
     fn close(&mut self, conn: ConnId, state: &State, out: &mut Outboxes) {
-        state.drop_watches(conn);
+        state.watches().drop_conn(conn);
         self.leases.serving.end_conn(conn);
         self.lanes.close(conn);
         self.lanes.release(conn);

@@ -154,7 +154,7 @@ impl Forwarding {
         let mut conns: Vec<ConnId> = self.conns.drain().collect();
         conns.sort_unstable();
         for conn in conns {
-            state.drop_watches(conn);
+            state.watches().drop_conn(conn);
             out.close(conn);
         }
         self.outgoing.clear();
@@ -245,7 +245,7 @@ impl Forwarding {
                 self.conns.remove(&conn);
                 self.queues.remove(&conn);
                 self.serving.end_conn(conn);
-                state.drop_watches(conn);
+                state.watches().drop_conn(conn);
             }
             ClientInput::Touch { session } => {
                 if self.serving.conn(session).is_some()
@@ -412,7 +412,7 @@ impl Forwarding {
         if let Some(held) = &mut self.held {
             held.retain(|input| asking_conn(input) != Some(conn));
         }
-        state.drop_watches(conn);
+        state.watches().drop_conn(conn);
         out.close(conn);
     }
 

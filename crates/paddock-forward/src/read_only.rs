@@ -46,7 +46,7 @@ impl ReadOnly {
             }
             ClientInput::Disconnect { conn } => {
                 self.conns.remove(&conn);
-                state.drop_watches(conn);
+                state.watches().drop_conn(conn);
             }
             ClientInput::Touch { .. } | ClientInput::Bind { .. } => {}
         }

@@ -157,7 +157,8 @@ impl Member {
             recovery::recover(disk.clone(), &config, clock)?;
         let replay = (!recovered.entries.is_empty()).then(|| Report::start("replaying log", "writes", clock));
         let now = clock.now();
-        let mut presence = Presence::new(replica_options(&config), &recovered, now);
+        let watches = state.state().watches().clone();
+        let mut presence = Presence::new(replica_options(&config), &recovered, watches, now);
         let mut group = Group::new(&presence, recovered, &state, now);
         Replica::new(&mut presence, &mut group).open(&state, now);
         let home = MemberGroup {

@@ -1,6 +1,6 @@
 //! Parts that a member has once, however many groups it holds: its disk and its process, the ensemble, its clients.
 
-use paddock_state::Now;
+use paddock_state::{Now, WatchTable};
 
 use crate::contact::Contact;
 use crate::disk_age::DiskAge;
@@ -29,8 +29,9 @@ pub struct Presence {
 }
 
 impl Presence {
-    /// A member as its disk describes it; `recovered` is that of the group in which the ensemble is named.
-    pub fn new(options: ReplicaOptions, recovered: &Recovered, now: Now) -> Presence {
+    /// A member as its disk describes it; `recovered` is that of the group in which the ensemble is named, and `watches` the table of all its
+    /// states.
+    pub fn new(options: ReplicaOptions, recovered: &Recovered, watches: WatchTable, now: Now) -> Presence {
         let (silent_until, incarnation) =
             (recovered.hard_state.silent_until, recovered.hard_state.incarnation);
         assert!(incarnation > 0, "a member begins with the number of its start");
@@ -41,7 +42,7 @@ impl Presence {
             disk_age: DiskAge::new(options.member, recovered),
             joining: Joining::new(options.member, silent_until),
             contact: Contact::new(now.monotonic_ms),
-            sessions: Sessions::new(options.tick_ms, options.member, incarnation),
+            sessions: Sessions::new(options.tick_ms, options.member, incarnation, watches),
             gates: Gates::default(),
             is_disk_full: false,
             options,

@@ -1,7 +1,7 @@
 //! State of a member together with its place in the log.
 
 use paddock_proto::SessionId;
-use paddock_state::{MemberFacts, State, WatchLimits};
+use paddock_state::{MemberFacts, State};
 use paddock_tree::Tree;
 
 use crate::Membership;
@@ -33,7 +33,7 @@ impl Replicated {
     /// Puts a state that is equal to this one in its place, and keeps all watches and what clients are told of this member. Returns the
     /// former state, which may take long to drop.
     pub fn succeed(&mut self, mut successor: Replicated) -> Replicated {
-        successor.state.take_watches_of(&mut self.state);
+        successor.state.take_place_of(&mut self.state);
         std::mem::replace(self, successor)
     }
 
@@ -50,11 +50,6 @@ impl Replicated {
     /// Ephemerals that went with their sessions since they were taken before.
     pub fn take_deaths(&mut self) -> Vec<(SessionId, String)> {
         self.state.take_deaths()
-    }
-
-    /// Sets how many watches clients may set.
-    pub fn set_watch_limits(&mut self, limits: WatchLimits) {
-        self.state.set_watch_limits(limits);
     }
 
     pub fn state(&self) -> &State {

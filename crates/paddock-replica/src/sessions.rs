@@ -1,7 +1,10 @@
-//! Sessions as one member knows them: when each was heard, the connection that serves it here, and ids for new ones.
+//! Sessions as one member knows them: when each was heard, the connection that serves it here, what that one watches, and ids for new
+//! ones.
+//!
+//! Invariant: a connection that serves no session any more has no watches.
 
 use paddock_proto::SessionId;
-use paddock_state::{ConnId, Liveness, Serving};
+use paddock_state::{ConnId, Liveness, Serving, WatchTable};
 use paddock_tree::Tree;
 
 use crate::raft_id::raft_id;
@@ -13,6 +16,7 @@ pub(crate) struct Sessions {
     own: u64,
     pub(crate) liveness: Liveness,
     serving: Serving,
+    watches: WatchTable,
     /// Sessions that this member has found expired as leader.
     pub(crate) expired: u64,
     /// Entry up to which a leader may have ended sessions, as far as is applied here.
@@ -23,12 +27,13 @@ pub(crate) struct Sessions {
 
 impl Sessions {
     /// Sessions of a member that serves none yet. Its ids begin with the low byte of its number and that of its start.
-    pub(crate) fn new(tick_ms: u64, member: u64, incarnation: u64) -> Sessions {
+    pub(crate) fn new(tick_ms: u64, member: u64, incarnation: u64, watches: WatchTable) -> Sessions {
         Sessions {
             tick_ms,
             own: member,
             liveness: Liveness::new(tick_ms),
             serving: Serving::default(),
+            watches,
             expired: 0,
             ended_through: 0,
             next_id: first_id(member, incarnation),
@@ -90,9 +95,11 @@ impl Sessions {
         self.serving.conn(session)
     }
 
-    /// Serves the session on `conn`. Returns the connection that served it until now, if it is another one.
+    /// Serves the session on `conn`. Returns the connection that served it until now, if it is another one, which has no watches any more.
     pub(crate) fn serve(&mut self, session: SessionId, conn: ConnId) -> Option<ConnId> {
-        self.serving.begin(session, conn)
+        let former = self.serving.begin(session, conn)?;
+        self.watches.drop_conn(former);
+        Some(former)
     }
 
     /// Sessions are served by these connections. None was served before.
@@ -103,16 +110,22 @@ impl Sessions {
 
     /// Serves the session no more. Returns the connection that did.
     pub(crate) fn end_serving(&mut self, session: SessionId) -> Option<ConnId> {
-        self.serving.end_session(session)
+        let conn = self.serving.end_session(session)?;
+        self.watches.drop_conn(conn);
+        Some(conn)
     }
 
+    /// The connection serves nothing any more, a session of read-only mode neither.
     pub(crate) fn end_conn(&mut self, conn: ConnId) {
+        self.watches.drop_conn(conn);
         self.serving.end_conn(conn);
     }
 
     /// Serves no session any more. Returns the connections that served one.
     pub(crate) fn end_all(&mut self) -> Vec<ConnId> {
-        self.serving.end_all()
+        let conns = self.serving.end_all();
+        conns.iter().for_each(|conn| self.watches.drop_conn(*conn));
+        conns
     }
 }
 
@@ -137,9 +150,13 @@ mod tests {
 
     use super::*;
 
+    fn sessions_of(member: u64, incarnation: u64) -> Sessions {
+        Sessions::new(100, member, incarnation, WatchTable::default())
+    }
+
     #[test]
     fn an_id_is_never_given_out_twice() {
-        let mut sessions = Sessions::new(100, 3, 1000);
+        let mut sessions = sessions_of(3, 1000);
         let first = sessions.take_id();
         assert_eq!(first.0 >> 56, 3);
         sessions.add(SessionId(first.0 + 5), 1000, 0, 3);
@@ -160,7 +177,7 @@ mod tests {
         draft.begin_session(living, 4000);
         let (tree, _) = draft.finish(paddock_proto::Zxid(100), 1);
         let next_of = |member: u64| {
-            let mut sessions = Sessions::new(100, member, 1001);
+            let mut sessions = sessions_of(member, 1001);
             sessions.adopt(&tree, 0);
             sessions.take_id()
         };
@@ -171,7 +188,7 @@ mod tests {
     #[test]
     fn members_with_the_same_low_byte_make_different_ids() {
         let numbers = [1, 257, 513, 1 + 256 * 127];
-        let mut started_together = numbers.map(|member| Sessions::new(100, member, 1000));
+        let mut started_together = numbers.map(|member| sessions_of(member, 1000));
         let mut seen = BTreeSet::new();
         for _ in 0..512 {
             for at in 0..numbers.len() {

@@ -17,7 +17,8 @@ pub struct SingleGroup {
 impl SingleGroup {
     /// A member as its disk describes it, for which `Recovered::begin` was called. Every session gets its whole timeout anew.
     pub fn new(options: ReplicaOptions, recovered: Recovered, state: &Replicated, now: Now) -> SingleGroup {
-        let mut presence = Presence::new(options, &recovered, now);
+        let watches = state.state().watches().clone();
+        let mut presence = Presence::new(options, &recovered, watches, now);
         let mut group = Group::new(&presence, recovered, state, now);
         Replica::new(&mut presence, &mut group).open(state, now);
         SingleGroup { presence, group }

@@ -265,7 +265,7 @@ fn events_go_by_the_identities_that_a_connection_has_shown_by_now() {
             member.settle();
         }
         let is_ann = shown == ann();
-        member.state.state().identify(&Client::new(watcher.conn, watcher.session, &[shown]));
+        member.state.state().watches().identify(&Client::new(watcher.conn, watcher.session, &[shown]));
         member.settle();
         let told = create_and_delete_secretly(&mut member, &writer, "/secret", ann());
         let expected: &[&str] =
@@ -274,7 +274,7 @@ fn events_go_by_the_identities_that_a_connection_has_shown_by_now() {
         // Nothing of it stays behind the connection.
         member.step(Input::Client(ClientInput::Disconnect { conn: watcher.conn }));
         member.settle();
-        assert_eq!(member.state.state().watch_count(), 0);
+        assert_eq!(member.state.state().watches().count(), 0);
     }
 }
 

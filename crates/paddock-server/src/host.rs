@@ -107,12 +107,12 @@ impl EngineHost {
     /// Removes some of the watches of connections that are gone, and tells of those that were refused. True if there is more to remove.
     fn look_after_watches(&mut self) -> bool {
         let state = self.shared.state.read();
-        let (started, forgotten) = (Instant::now(), state.state().watch_statistics().forgotten_watchers);
-        let is_more = state.state().sweep_watches();
-        if is_more || state.state().watch_statistics().forgotten_watchers > forgotten {
+        let (started, forgotten) = (Instant::now(), state.state().watches().statistics().forgotten_watchers);
+        let is_more = state.state().watches().sweep();
+        if is_more || state.state().watches().statistics().forgotten_watchers > forgotten {
             self.shared.statistics.server_metrics.watch_sweeps.record_since(started);
         }
-        let refused = state.state().take_refused_watches();
+        let refused = state.state().watches().take_refused();
         drop(state);
         if let Some(RefusedWatches { count, last, to_close }) = refused {
             let (client, session) = self.shared.statistics.clients.client(last);

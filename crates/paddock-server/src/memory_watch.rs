@@ -68,7 +68,7 @@ fn held_by_clients(shared: &Shared) -> u64 {
     let watches = {
         let state = shared.state.read();
         // Watches of a client that has gone count no more, but their memory is not free before they are removed.
-        (state.state().watch_count() + state.state().unswept_watches()) as u64
+        (state.state().watches().count() + state.state().watches().unswept()) as u64
     };
     let connections = shared.statistics.clients.conn_count() as u64;
     watches * WATCH_BYTES + connections * CONNECTION_BYTES + shared.limits.counters.buffers.held() as u64
@@ -82,7 +82,7 @@ fn keep_history(shared: &Shared) {
     }
     let (watches, sessions) = {
         let state = shared.state.read();
-        (state.state().watch_count(), state.tree().session_count())
+        (state.state().watches().count(), state.tree().session_count())
     };
     shared.statistics.history.note(
         now_ms,
@@ -131,7 +131,7 @@ fn compare(shared: &Shared) {
     else {
         return;
     };
-    state.state().refuse_watches(is_exceeded);
+    state.state().watches().refuse_all(is_exceeded);
     drop(state);
     let memory_max = shared.limits.counters.memory.max();
     if is_exceeded {

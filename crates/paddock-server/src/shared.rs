@@ -60,7 +60,7 @@ impl Shared {
         mut state: Replicated,
     ) -> Shared {
         state.set_facts(config.facts());
-        state.set_watch_limits(config.watch_limits());
+        state.state().watches().set_limits(config.watch_limits());
         Shared {
             opened,
             statistics,
@@ -91,7 +91,7 @@ impl Shared {
         config.adjust(&self.limits);
         let mut state = self.state.write();
         state.set_facts(config.facts());
-        state.set_watch_limits(config.watch_limits());
+        state.state().watches().set_limits(config.watch_limits());
         drop(state);
         self.live.set(config);
         self.mailboxes.wake_all();

@@ -28,4 +28,4 @@ pub use liveness::Liveness;
 pub use outbox::{Connected, EventMail, Outbox, Outboxes, Parcel};
 pub use serving::Serving;
 pub use state::State;
-pub use watches::{FiredWatches, RefusedWatches, WatchLimits, WatchStatistics, WatchSummary};
+pub use watches::{FiredWatches, RefusedWatches, WatchLimits, WatchStatistics, WatchSummary, WatchTable};

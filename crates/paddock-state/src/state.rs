@@ -3,8 +3,6 @@
 //! State stands behind one lock. A read and the watch it sets happen under the read side, a write and the events it
 //! fires under the write side, so that no event is missed or overtaken.
 
-use std::sync::Arc;
-
 use paddock_proto::jute::Writer;
 use paddock_proto::{
     ErrorCode, EventKind, OpCode, Perms, Read, ReplyHeader, Request, SessionId, SetWatches, WatchEvent,
@@ -14,17 +12,16 @@ use paddock_tree::{
     Asker, Command, Guess, InstallError, Installed, LongRemoval, Outcome, Tree, allows, check_reply_bytes,
     multi_read,
 };
-use parking_lot::Mutex;
 
 use crate::computed;
 use crate::computed::MemberFacts;
-use crate::watches::{RefusedWatches, WatchLimits, WatchStatistics, WatchSummary, Watches};
-use crate::{Client, ConnId, Outboxes, QueuedRead};
+use crate::{Client, Outboxes, QueuedRead, WatchTable};
 
 #[derive(Debug, Default)]
 pub struct State {
     tree: Tree,
-    watches: Mutex<Watches>,
+    /// The table of the member, which may have other states.
+    watches: WatchTable,
     /// Answers for znodes below `/keeper`, which are computed when they are read.
     facts: MemberFacts,
     /// Ephemerals that went with their sessions, if the owner of the state wants to know.
@@ -41,21 +38,33 @@ fn deaths_by(command: &Command<'_>, outcome: &Outcome<'_>) -> Vec<(SessionId, St
 }
 
 impl State {
-    /// State with this tree and no watches.
+    /// State with this tree, and the table of a member that has no other state.
     pub fn new(tree: Tree) -> State {
-        State { tree, ..State::default() }
+        State::of_member(tree, WatchTable::default())
+    }
+
+    /// State with this tree, whose changes are told to those who watch in the table of its member.
+    pub fn of_member(tree: Tree, watches: WatchTable) -> State {
+        State { tree, watches, ..State::default() }
+    }
+
+    /// The watch table of the member.
+    #[inline]
+    pub fn watches(&self) -> &WatchTable {
+        &self.watches
     }
 
     /// Puts another tree in the place of this one, and drops all watches.
     pub fn replace(&mut self, tree: Tree) {
         self.tree = tree;
         self.replaced += 1;
-        self.watches.get_mut().drop_all();
+        self.watches.drop_all();
     }
 
-    /// Takes over the watches of another state, which equals this one, and what clients are told of this member.
-    pub fn take_watches_of(&mut self, other: &mut State) {
-        self.watches = std::mem::take(&mut other.watches);
+    /// Takes the place of another state of the same member, which equals this one: with its watch table, and what clients are told of the
+    /// member.
+    pub fn take_place_of(&mut self, other: &mut State) {
+        self.watches = other.watches.clone();
         self.facts = std::mem::take(&mut other.facts);
         self.replaced = other.replaced + 1;
     }
@@ -68,21 +77,6 @@ impl State {
     /// Sets what clients are told that ask about this member.
     pub fn set_facts(&mut self, facts: MemberFacts) {
         self.facts = facts;
-    }
-
-    /// Sets how many watches there may be.
-    pub fn set_watch_limits(&mut self, limits: WatchLimits) {
-        self.watches.get_mut().set_limits(limits);
-    }
-
-    /// While there is no memory for them, clients set no new watches.
-    pub fn refuse_watches(&self, is_refusing: bool) {
-        self.watches.lock().refuse_all(is_refusing);
-    }
-
-    /// Watches that were refused since this was asked last.
-    pub fn take_refused_watches(&self) -> Option<RefusedWatches> {
-        self.watches.lock().take_refused()
     }
 
     pub fn into_tree(self) -> Tree {
@@ -123,10 +117,7 @@ impl State {
     /// Tells watchers what a transaction of a command has changed.
     #[inline]
     fn tell(&mut self, command: &Command<'_>, outcome: &Outcome<'_>, out: &mut Outboxes) {
-        let watches = self.watches.get_mut();
-        for change in &outcome.changes {
-            watches.fire(change, outcome.zxid, out);
-        }
+        self.watches.fire(&outcome.changes, outcome.zxid, out);
         if let Some(deaths) = &mut self.deaths {
             deaths.extend(deaths_by(command, outcome));
         }
@@ -156,10 +147,8 @@ impl State {
         znodes: &Installed<'_>,
         out: &mut Outboxes,
     ) -> Result<(), InstallError> {
-        let watches = self.watches.get_mut();
-        for change in &self.tree.install(revision, znodes)? {
-            watches.fire(change, revision, out);
-        }
+        let changes = self.tree.install(revision, znodes)?;
+        self.watches.fire(&changes, revision, out);
         Ok(())
     }
 
@@ -269,18 +258,16 @@ impl State {
         let is_watched = match *read {
             // A client may wait for a znode that does not exist yet.
             Read::Exists { path, watch: true } if matches!(result, Ok(()) | Err(ErrorCode::NoNode)) => {
-                self.watches.lock().add_data(client, path)
+                self.watches.add_data(client, path)
             }
-            Read::GetData { path, watch: true } if result.is_ok() => {
-                self.watches.lock().add_data(client, path)
-            }
+            Read::GetData { path, watch: true } if result.is_ok() => self.watches.add_data(client, path),
             Read::GetChildren { path, watch: true }
             | Read::GetChildren2 { path, watch: true }
             | Read::FilteredList { path, watch: true, .. }
             | Read::FilteredListWithStatsAndData { path, watch: true, .. }
                 if result.is_ok() =>
             {
-                self.watches.lock().add_children(client, path)
+                self.watches.add_children(client, path)
             }
             _ => true,
         };
@@ -288,7 +275,7 @@ impl State {
     }
 
     fn watch(&self, client: &Client, request: &WatchRequest<'_>, out: &mut Vec<u8>) -> Result<(), ErrorCode> {
-        let mut watches = self.watches.lock();
+        let watches = &self.watches;
         let found = match *request {
             WatchRequest::Set(_) => true,
             WatchRequest::Add { path, mode } => {
@@ -346,51 +333,6 @@ impl State {
         if !all_set {
             watches.close_for_want_of_watches(client.conn);
         }
-    }
-
-    /// The client has shown another identity.
-    pub fn identify(&self, client: &Client) {
-        self.watches.lock().identify(client);
-    }
-
-    /// Drops the watches of a connection that is gone, or whose session another connection has taken over.
-    pub fn drop_watches(&self, conn: ConnId) {
-        self.watches.lock().drop_conn(conn);
-    }
-
-    /// Removes some of the watches of connections that are gone; true if there are more. To be called now and then, beside
-    /// everything else, until there are none.
-    pub fn sweep_watches(&self) -> bool {
-        self.watches.lock().sweep()
-    }
-
-    /// Connections that watch, with their sessions, in slices that take some microseconds: 0, 1 and so on until `None`. A connection that comes
-    /// meanwhile may be missing, and some may be listed twice.
-    pub fn watchers(&self, slice: usize) -> Option<Vec<(ConnId, SessionId)>> {
-        self.watches.lock().watchers(slice)
-    }
-
-    /// Paths whose znodes are watched, each with the connections that do, in slices as of [`State::watchers`]. Connections that are
-    /// gone may be among them.
-    pub fn watched_paths(&self, slice: usize) -> Option<Vec<(Arc<str>, Vec<ConnId>)>> {
-        self.watches.lock().watched_paths(slice)
-    }
-
-    pub fn watch_summary(&self) -> WatchSummary {
-        self.watches.lock().summary()
-    }
-
-    pub fn watch_statistics(&self) -> WatchStatistics {
-        self.watches.lock().statistics()
-    }
-
-    /// Watches that take memory and count no more, because [`State::sweep_watches`] has not removed them yet.
-    pub fn unswept_watches(&self) -> usize {
-        self.watches.lock().gone_paths()
-    }
-
-    pub fn watch_count(&self) -> usize {
-        self.watches.lock().len()
     }
 }
 

@@ -12,6 +12,7 @@ mod gradual;
 mod limits;
 mod path;
 mod statistics;
+mod table;
 #[cfg(test)]
 mod tests;
 
@@ -30,6 +31,7 @@ use limits::Limited;
 pub use limits::{RefusedWatches, WatchLimits};
 use path::{DataWatchers, PathWatches};
 pub use statistics::{FiredWatches, WatchStatistics};
+pub use table::WatchTable;
 
 /// A set of watch modes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -186,7 +186,7 @@ impl Engine {
 
     fn end_serving(&mut self, session: SessionId, state: &State, out: &mut Outboxes) {
         if let Some(conn) = self.leases.serving.end_session(session) {
-            state.drop_watches(conn);
+            state.watches().drop_conn(conn);
             self.lanes.close(conn);
             out.close(conn);
         }
@@ -275,7 +275,7 @@ impl Engine {
         }
         self.end_closing(session, state, out);
         if let Some(former) = self.leases.serving.begin(session, conn) {
-            state.drop_watches(former);
+            state.watches().drop_conn(former);
             self.lanes.close(former);
             out.close(former);
         }

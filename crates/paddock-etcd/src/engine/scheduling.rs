@@ -139,7 +139,7 @@ impl Engine {
             }
             Some(Item::Read(read)) => state.answer_queued(&read, out),
             Some(Item::Disconnect) => {
-                state.drop_watches(conn);
+                state.watches().drop_conn(conn);
                 self.leases.serving.end_conn(conn);
                 self.lanes.remove(conn);
             }

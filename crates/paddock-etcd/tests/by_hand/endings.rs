@@ -220,7 +220,7 @@ fn the_end_of_a_connection_that_waited_for_a_sync_takes_its_watches() {
     let mut body = Vec::new();
     encode::path_and_watch(&mut body, "/", true);
     front.read_of(front.conn, OpCode::GetChildren, body);
-    assert_eq!(front.state.watch_count(), 1);
+    assert_eq!(front.state.watches().count(), 1);
     // The newest revision is that of another program's key: the sync waits for a mark.
     front.revision += 1;
     front.read_of(front.conn, OpCode::Sync, b"\0\0\0\x01/".to_vec());
@@ -238,5 +238,5 @@ fn the_end_of_a_connection_that_waited_for_a_sync_takes_its_watches() {
     front.pass(500);
     let mark = front.sent().expect("a mark is sent");
     front.carry_out(mark);
-    assert_eq!(front.state.watch_count(), 0);
+    assert_eq!(front.state.watches().count(), 0);
 }

@@ -224,7 +224,7 @@ fn a_close_that_is_overtaken_by_a_resume_leaves_nothing_behind() {
             let resume = front.sent().expect("the session is resumed");
             front.carry_out(resume);
         }
-        assert_eq!(front.state.watch_count(), 0, "elsewhere: {is_elsewhere}");
+        assert_eq!(front.state.watches().count(), 0, "elsewhere: {is_elsewhere}");
         front.pass(3000);
         assert!(front.sent().is_none(), "the session that goes on is ended");
     }

@@ -187,7 +187,7 @@ impl<'a, H: Host> Turn<'a, H> {
             }
             Action::Ping => self.answer(connection, (Xid::PING, OpCode::Ping, &[]), span),
             Action::Identify { xid } => {
-                self.lock(connection).identify(connection.client());
+                self.lock(connection).watches().identify(connection.client());
                 connection.reply_to_auth(xid, None, span, host);
                 self.replies += 1;
                 self.follow_identity(connection);
@@ -285,7 +285,7 @@ impl<'a, H: Host> Turn<'a, H> {
         let token = match connection.protocol.on_sasl(xid, body, &self.front.settings, host) {
             Ok(SaslReply::Token(token)) => token,
             Ok(SaslReply::Identify(token)) => {
-                self.lock(connection).identify(connection.client());
+                self.lock(connection).watches().identify(connection.client());
                 token
             }
             Err(refusal) => {

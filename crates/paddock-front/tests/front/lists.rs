@@ -56,11 +56,11 @@ fn others_have_their_turn_while_a_long_list_is_copied() {
         for _ in 0..2 {
             let condition = stage.front.condition(conn, &stage.around).expect("it is there");
             assert!(condition.takes_input && condition.has_more, "others have their turn");
-            assert!(stage.replies(conn).is_empty() && stage.around.state.borrow().watch_count() == 0);
+            assert!(stage.replies(conn).is_empty() && stage.around.state.borrow().watches().count() == 0);
             stage.front.resume(conn, 0, &stage.around);
         }
         assert!(stage.sent(conn) == answered_at_once(&stage, 1, op));
-        assert_eq!(stage.around.state.borrow().watch_count(), 1);
+        assert_eq!(stage.around.state.borrow().watches().count(), 1);
         stage.front.resume(conn, 0, &stage.around);
         assert_eq!(stage.replies(conn), [(2, None)]);
         // The event of the watch, which is set by the next list again.
@@ -150,7 +150,7 @@ fn a_client_that_may_not_read_a_list_any_more_when_it_is_copied_is_refused() {
         stage.front.resume(conn, 0, &stage.around);
     }
     assert_eq!(stage.replies(conn), [(1, Some(ErrorCode::NoAuth))]);
-    assert_eq!(stage.around.state.borrow().watch_count(), 0);
+    assert_eq!(stage.around.state.borrow().watches().count(), 0);
 }
 
 #[test]
@@ -180,7 +180,7 @@ fn a_list_is_not_answered_behind_the_end_of_its_connection() {
         stage.front.resume(conn, 0, &stage.around);
     }
     assert!(stage.is_closing(conn) && stage.replies(conn).is_empty());
-    assert_eq!(stage.around.state.borrow().watch_count(), 0);
+    assert_eq!(stage.around.state.borrow().watches().count(), 0);
 }
 
 #[test]

@@ -174,7 +174,6 @@ impl Replica<'_> {
             QueuedItem::Read(read) => state.answer_queued(&read, out),
             QueuedItem::Disconnect { conn } => {
                 self.group.membership.forget_conn(conn);
-                state.drop_watches(conn);
                 self.presence.sessions.end_conn(conn);
                 // A session that came back before this had its turn has closed the gate of a connection that was gone.
                 self.presence.gates.forget(conn);
@@ -186,9 +185,8 @@ impl Replica<'_> {
     }
 
     /// From now on `conn` serves the session; the connection that did is closed and told no more events.
-    fn serve(&mut self, conn: ConnId, session: SessionId, state: &State, out: &mut Outboxes) {
+    fn serve(&mut self, conn: ConnId, session: SessionId, out: &mut Outboxes) {
         if let Some(former) = self.presence.sessions.serve(session, conn) {
-            state.drop_watches(former);
             out.close(former);
         }
     }
@@ -226,7 +224,7 @@ impl Replica<'_> {
         if outcome.result.is_ok()
             && let Some(session) = command.ended_session()
         {
-            self.end_serving(session, state, out);
+            self.end_serving(session, out);
         }
         outcome.changes.len()
     }
@@ -260,14 +258,13 @@ impl Replica<'_> {
                 ),
                 Ok(WriteReply::Done),
             ) => {
-                self.serve(conn, command.session, state, out);
+                self.serve(conn, command.session, out);
                 self.connect(conn, command.session, *timeout_ms, false, state, out);
             }
             // The command was withdrawn when its connection was gone. Nothing is taken any more of the one that serves the session here, whose
             // client comes back.
             _ if command.session == SessionId::NONE => {
                 if let Some(former) = self.presence.gates.predecessor(conn) {
-                    state.drop_watches(former);
                     self.presence.sessions.end_conn(former);
                     out.close(former);
                 }
@@ -299,7 +296,7 @@ impl Replica<'_> {
                 self.begin_session(conn, *timeout_ms, &ProvenIds::of(command.ids));
             }
             (_, refusal) => {
-                self.close_former(command.session, state, out);
+                self.close_former(command.session, out);
                 // The session lives: it is bound to an identity that was not known where the client was let in, or served elsewhere.
                 let lives = matches!(refusal, Err(ErrorCode::NoAuth | ErrorCode::SessionMoved));
                 if lives { out.close(conn) } else { out.expired(conn) }
@@ -321,11 +318,11 @@ impl Replica<'_> {
 
     /// A connection whose gate was closed for a client that may not have the session: nothing of it is taken any more, and its own
     /// client comes back.
-    fn close_former(&mut self, session: SessionId, state: &State, out: &mut Outboxes) {
+    fn close_former(&mut self, session: SessionId, out: &mut Outboxes) {
         let is_behind_gate =
             |conn: &ConnId| self.presence.gates.closed_forever().any(|closed| closed == *conn);
         if self.presence.sessions.conn(session).filter(is_behind_gate).is_some() {
-            self.end_serving(session, state, out);
+            self.end_serving(session, out);
         }
     }
 
@@ -345,7 +342,7 @@ impl Replica<'_> {
                 self.presence.sessions.liveness.resume(command.session, timeout_ms, now.monotonic_ms);
                 if raft_id(command.member) != self.presence.options.member {
                     // It is served elsewhere now: the connection here is one that its client has given up.
-                    self.end_serving(command.session, state, out);
+                    self.end_serving(command.session, out);
                 }
             }
             Ok(Write::Reconfig(_) | Write::FoundEnsemble { .. }) => self.note_members(state),
@@ -365,9 +362,8 @@ impl Replica<'_> {
     }
 
     /// The connection of a session that has ended or moved is closed, behind the reply if it asked for that itself.
-    fn end_serving(&mut self, session: SessionId, state: &State, out: &mut Outboxes) {
+    fn end_serving(&mut self, session: SessionId, out: &mut Outboxes) {
         if let Some(conn) = self.presence.sessions.end_serving(session) {
-            state.drop_watches(conn);
             out.close(conn);
         }
     }
@@ -453,7 +449,7 @@ impl Replica<'_> {
             let served =
                 self.presence.sessions.end_all().into_iter().chain(self.group.read_only.take_conns());
             for conn in served {
-                state.drop_watches(conn);
+                state.watches().drop_conn(conn);
                 out.close(conn);
             }
         }

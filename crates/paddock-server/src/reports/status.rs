@@ -98,7 +98,7 @@ impl Status {
             ephemerals: tree.ephemeral_count(),
             sessions: tree.session_count(),
             data_bytes: tree.data_bytes(),
-            watches: state.state().watch_count(),
+            watches: state.state().watches().count(),
             reply_bytes: stats.replies.get(),
             auth_failed: stats.auth_failed.load(Relaxed),
             client_buffer_bytes: shared.limits.counters.buffers.held(),
@@ -126,7 +126,7 @@ impl Status {
 }
 
 pub(crate) fn watches(shared: &Shared) -> WatchSummary {
-    shared.state.read().state().watch_summary()
+    shared.state.read().state().watches().summary()
 }
 
 /// Part of a member of an ensemble that serves, in ZooKeeper's words.

@@ -84,7 +84,7 @@ impl World {
         for (front, at) in self.fronts.iter().enumerate() {
             let clients = self.clients.iter().filter(|client| client.front == front && client.is_connected);
             let held = clients.map(|client| client.watching.held_at(&self.checks.changes, newest, &[]));
-            watching::check_held(front as u8, at.state.watch_count(), held.sum(), true)?;
+            watching::check_held(front as u8, at.state.watches().count(), held.sum(), true)?;
         }
         Ok(())
     }

@@ -150,7 +150,7 @@ impl SimProcess {
             if std::mem::take(&mut self.is_tick_due) {
                 self.has_ticked = true;
                 member.tick(&mut shell)?;
-                shell.state.read().state().sweep_watches();
+                shell.state.read().state().watches().sweep();
             }
             self.is_carrying = true;
         }

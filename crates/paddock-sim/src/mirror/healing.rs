@@ -122,6 +122,6 @@ impl MirrorWorld {
             client.watching.show(&self.checks.changes, newest, &[])?;
             held += client.watching.held_at(&self.checks.changes, newest, &[]);
         }
-        watching::check_held(0, self.state.watch_count(), held, true)
+        watching::check_held(0, self.state.watches().count(), held, true)
     }
 }

@@ -47,7 +47,7 @@ impl Successor {
                 out.write_reply(conn, request, (told.0.zxid, error), |out| out.extend_from_slice(&body));
                 for session in &told.0.ended {
                     self.serving.end_session(*session).into_iter().for_each(|conn| {
-                        state.drop_watches(conn);
+                        state.watches().drop_conn(conn);
                         out.close(conn);
                     });
                 }
@@ -80,7 +80,7 @@ impl Successor {
             }
             ClientInput::Disconnect { conn } => {
                 self.serving.end_conn(conn);
-                state.drop_watches(conn);
+                state.watches().drop_conn(conn);
             }
             ClientInput::Read(_) | ClientInput::Touch { .. } | ClientInput::Bind { .. } => {}
         }
@@ -96,7 +96,7 @@ impl Successor {
         out: &mut Outboxes,
     ) {
         if let Some(former) = self.serving.begin(session, conn) {
-            state.drop_watches(former);
+            state.watches().drop_conn(former);
             out.close(former);
         }
         let connected = Connected { session, timeout_ms, read_only: false };

@@ -157,7 +157,7 @@ impl World {
             let knows_all =
                 served.clone().count() == conns.len() && served.clone().all(SimClient::is_certain_of_watches);
             let expected = served.map(|client| client.watches_held(&self.checks.truth)).sum();
-            watching::check_held(number, state.state().watch_count(), expected, knows_all)?;
+            watching::check_held(number, state.state().watches().count(), expected, knows_all)?;
         }
         if again {
             self.stage = HealingStage::Over;

@@ -1,9 +1,10 @@
 //! Watches that a client brings along from an earlier connection.
 
-use paddock_proto::{Acl, CreateMode, Id, IdList, encode};
+use paddock_proto::{Acl, AddWatchMode, CreateMode, Id, IdList, encode};
 use paddock_tree::Tree;
 
 use super::*;
+use crate::ConnId;
 
 /// Zxid of a client that has seen everything.
 const ALL: Zxid = Zxid(1000);
@@ -97,4 +98,39 @@ fn a_client_learns_no_zxid_of_a_znode_that_it_may_not_read() {
             assert!(is_set, "{kind:?} as of {relative}");
         }
     }
+}
+
+/// Connections that are told of events, when both children are changed, each in its own state.
+fn told_by_both(states: &mut [State; 2]) -> Vec<Vec<ConnId>> {
+    let told_by = |state: &mut State| {
+        let mut out = Outboxes::new(1);
+        let mut body = Vec::new();
+        encode::set_data(&mut body, "/open/child", Some(b"newer"), -1);
+        let (mut command, ids) = (Vec::new(), IdList::encode(&[]));
+        let ids = IdList::decode(&mut paddock_proto::jute::Reader::new(&ids)).unwrap();
+        Command::encode(SessionId::NONE, 1_700_000_000_000, ids, OpCode::SetData, &body, &mut command);
+        assert!(state.apply(&Command::decode(&command).unwrap(), &mut out).result.is_ok());
+        let (_, outbox) = out.iter_mut().next().expect("there is a worker");
+        outbox.iter().map(|(conn, _)| conn).collect()
+    };
+    states.iter_mut().map(told_by).collect()
+}
+
+/// As in a member with two groups.
+#[test]
+fn two_states_of_a_member_tell_the_watchers_of_one_table() {
+    let watches = WatchTable::default();
+    let tree = || state().into_tree();
+    let mut states = [State::of_member(tree(), watches.clone()), State::of_member(tree(), watches.clone())];
+    let (first, second) = (client(1, &[]), client(2, &[]));
+    assert!(watches.add_mode(&first, "/open", AddWatchMode::PersistentRecursive));
+    assert!(watches.add_data(&second, "/open/child"));
+    assert_eq!(
+        told_by_both(&mut states),
+        [vec![first.conn, second.conn], vec![first.conn]],
+        "one watch fires once"
+    );
+
+    watches.drop_conn(first.conn);
+    assert_eq!(told_by_both(&mut states), [vec![], vec![]]);
 }

@@ -90,7 +90,7 @@ impl Stage {
 
     /// Number of watches that the member holds for its connections.
     pub(crate) fn watch_count(&self, member: u64) -> usize {
-        self.state(member).state().watch_count()
+        self.state(member).state().watches().count()
     }
 
     pub(crate) fn has_session_at(&self, member: u64, guest: &Guest) -> bool {

@@ -124,12 +124,12 @@ fn ephemerals_of(shared: &Shared, id: SessionId) -> Vec<String> {
 fn watches_of(shared: &Shared, id: SessionId) -> Vec<String> {
     let mut own = Vec::new();
     for slice in 0.. {
-        let Some(watchers) = shared.state.read().state().watchers(slice) else { break };
+        let Some(watchers) = shared.state.read().state().watches().watchers(slice) else { break };
         own.extend(watchers.into_iter().filter(|(_, session)| *session == id).map(|(conn, _)| conn));
     }
     let mut paths = Vec::new();
     for slice in 0.. {
-        let Some(watched) = shared.state.read().state().watched_paths(slice) else { break };
+        let Some(watched) = shared.state.read().state().watches().paths(slice) else { break };
         let is_own = |conns: &[paddock_state::ConnId]| conns.iter().any(|conn| own.contains(conn));
         paths
             .extend(watched.into_iter().filter(|(_, conns)| is_own(conns)).map(|(path, _)| path.to_string()));

@@ -173,13 +173,13 @@ fn acl(shared: &Shared, ids: &Identities, path: &str) -> Option<Vec<Value>> {
 fn watchers(shared: &Shared, path: &str) -> Vec<String> {
     let mut conns: HashSet<ConnId> = HashSet::new();
     for slice in 0.. {
-        let Some(paths) = shared.state.read().state().watched_paths(slice) else { break };
+        let Some(paths) = shared.state.read().state().watches().paths(slice) else { break };
         conns
             .extend(paths.into_iter().filter(|(watched, _)| &**watched == path).flat_map(|(_, conns)| conns));
     }
     let mut sessions = Vec::new();
     for slice in 0.. {
-        let Some(all) = shared.state.read().state().watchers(slice) else { break };
+        let Some(all) = shared.state.read().state().watches().watchers(slice) else { break };
         sessions
             .extend(all.into_iter().filter(|(conn, _)| conns.contains(conn)).map(|(_, session)| session.0));
     }

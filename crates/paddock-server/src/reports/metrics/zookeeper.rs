@@ -245,7 +245,7 @@ fn of_watches(shared: &Shared) -> Vec<Metric> {
         children_changed,
         gone_watchers,
         forgotten_watchers,
-    } = shared.state.read().state().watch_statistics();
+    } = shared.state.read().state().watches().statistics();
     let fired = |name, help, fired: FiredWatches| {
         let average = fired.told / fired.changes.max(1);
         let quantiles = [average; 5];

@@ -97,7 +97,7 @@ pub(crate) fn watches_by_session(shared: &Shared, sees: Sees<'_>) -> BTreeMap<Se
 
 fn each_watched_path(shared: &Shared, mut each: impl FnMut(Arc<str>, Vec<ConnId>)) {
     for slice in 0.. {
-        let Some(paths) = shared.state.read().state().watched_paths(slice) else { return };
+        let Some(paths) = shared.state.read().state().watches().paths(slice) else { return };
         paths.into_iter().for_each(|(path, conns)| each(path, conns));
     }
 }
@@ -106,7 +106,7 @@ fn each_watched_path(shared: &Shared, mut each: impl FnMut(Arc<str>, Vec<ConnId>
 fn watchers(shared: &Shared) -> HashMap<ConnId, SessionId> {
     let mut all = HashMap::new();
     for slice in 0.. {
-        let Some(watchers) = shared.state.read().state().watchers(slice) else { break };
+        let Some(watchers) = shared.state.read().state().watches().watchers(slice) else { break };
         all.extend(watchers);
     }
     all

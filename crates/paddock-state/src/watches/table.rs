@@ -1,0 +1,128 @@
+//! The watch table of a member, as its states, its sessions and its reports share it.
+//!
+//! The table is the member's and not a state's: whatever state applies a change fires into it, and a connection that ends is
+//! forgotten once, however many states there are. Each call locks the table for itself, under the lock of the state if the caller
+//! holds that; never the other way round.
+
+use std::sync::Arc;
+
+use paddock_proto::{AddWatchMode, SessionId, WatcherKind, Zxid};
+use paddock_tree::Change;
+use parking_lot::{Mutex, MutexGuard};
+
+use super::{RefusedWatches, WatchLimits, WatchStatistics, WatchSummary, Watches};
+use crate::{Client, ConnId, Outboxes};
+
+/// Handle of a member's watch table. Clones are of the same table.
+#[derive(Clone, Debug, Default)]
+pub struct WatchTable(Arc<Mutex<Watches>>);
+
+impl WatchTable {
+    /// The table for several calls, between which it stays as it is.
+    pub(crate) fn lock(&self) -> MutexGuard<'_, Watches> {
+        self.0.lock()
+    }
+
+    /// Tells watchers what a transaction has changed.
+    #[inline]
+    pub(crate) fn fire(&self, changes: &[Change<'_>], zxid: Zxid, out: &mut Outboxes) {
+        if changes.is_empty() {
+            return;
+        }
+        let mut watches = self.lock();
+        changes.iter().for_each(|change| watches.fire(change, zxid, out));
+    }
+
+    /// Watches a znode's data. Returns false if there may be no more watches.
+    pub(crate) fn add_data(&self, client: &Client, path: &str) -> bool {
+        self.lock().add_data(client, path)
+    }
+
+    /// Watches a znode's list of children. Returns false if there may be no more watches.
+    pub(crate) fn add_children(&self, client: &Client, path: &str) -> bool {
+        self.lock().add_children(client, path)
+    }
+
+    /// Watches a path until the watch is removed. Returns false if there may be no more watches.
+    pub(crate) fn add_mode(&self, client: &Client, path: &str, mode: AddWatchMode) -> bool {
+        self.lock().add_mode(client, path, mode)
+    }
+
+    /// True if the connection has watches of this kind on the path.
+    pub(crate) fn contains(&self, conn: ConnId, path: &str, kind: WatcherKind) -> bool {
+        self.lock().contains(conn, path, kind)
+    }
+
+    /// Removes the watches of this kind that the connection has on the path; false if there were none.
+    pub(crate) fn remove(&self, conn: ConnId, path: &str, kind: WatcherKind) -> bool {
+        self.lock().remove(conn, path, kind)
+    }
+
+    /// Sets how many watches there may be.
+    pub fn set_limits(&self, limits: WatchLimits) {
+        self.lock().set_limits(limits);
+    }
+
+    /// While there is no memory for them, clients set no new watches.
+    pub fn refuse_all(&self, is_refusing: bool) {
+        self.lock().refuse_all(is_refusing);
+    }
+
+    /// Watches that were refused since this was asked last.
+    pub fn take_refused(&self) -> Option<RefusedWatches> {
+        self.lock().take_refused()
+    }
+
+    /// The client has shown another identity.
+    pub fn identify(&self, client: &Client) {
+        self.lock().identify(client);
+    }
+
+    /// Drops the watches of a connection that is gone, or whose session another connection has taken over.
+    pub fn drop_conn(&self, conn: ConnId) {
+        self.lock().drop_conn(conn);
+    }
+
+    /// Drops all watches, because it is unknown what has changed below them.
+    pub(crate) fn drop_all(&self) {
+        self.lock().drop_all();
+    }
+
+    /// Removes some of the watches of connections that are gone; true if there are more. To be called now and then, beside
+    /// everything else, until there are none.
+    pub fn sweep(&self) -> bool {
+        self.lock().sweep()
+    }
+
+    /// Connections that watch, with their sessions, in slices that take some microseconds: 0, 1 and so on until `None`. A connection that comes
+    /// meanwhile may be missing, and some may be listed twice.
+    pub fn watchers(&self, slice: usize) -> Option<Vec<(ConnId, SessionId)>> {
+        self.lock().watchers(slice)
+    }
+
+    /// Paths whose znodes are watched, each with the connections that do, in slices as of [`WatchTable::watchers`]. Connections that are
+    /// gone may be among them.
+    pub fn paths(&self, slice: usize) -> Option<Vec<(Arc<str>, Vec<ConnId>)>> {
+        self.lock().watched_paths(slice)
+    }
+
+    /// Numbers of the four-letter word `wchs`.
+    pub fn summary(&self) -> WatchSummary {
+        self.lock().summary()
+    }
+
+    /// Events told since the start, and connections that were forgotten.
+    pub fn statistics(&self) -> WatchStatistics {
+        self.lock().statistics()
+    }
+
+    /// Watches that take memory and count no more, because [`WatchTable::sweep`] has not removed them yet.
+    pub fn unswept(&self) -> usize {
+        self.lock().gone_paths()
+    }
+
+    /// Number of watches, counted as ZooKeeper counts.
+    pub fn count(&self) -> usize {
+        self.lock().len()
+    }
+}
