@@ -42,9 +42,18 @@ pub fn cpu_seconds() -> f64 {
 
 /// Resident memory of this process in bytes; 0 where the system does not tell.
 pub fn resident_bytes() -> u64 {
+    memory_bytes("VmRSS:")
+}
+
+/// Memory of this process that is in swap, in bytes; 0 where the system does not tell.
+pub fn swapped_bytes() -> u64 {
+    memory_bytes("VmSwap:")
+}
+
+/// Bytes in a line of this process's status.
+fn memory_bytes(name: &str) -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let kib =
-        status.lines().find_map(|line| line.strip_prefix("VmRSS:")?.split_whitespace().next()?.parse().ok());
+    let kib = status.lines().find_map(|line| line.strip_prefix(name)?.split_whitespace().next()?.parse().ok());
     kib.map_or(0, |kib: u64| kib * 1024)
 }
 

@@ -26,6 +26,8 @@ use crate::statistics::Statistics;
 pub(crate) struct Opened {
     /// TLS for clients; `None` if they speak plaintext only.
     pub(crate) client_port: Option<ClientPort>,
+    /// Keys and certificates of the port for administrators, if it speaks TLS.
+    pub(crate) admin_keys: Option<Arc<ClientPort>>,
     /// The Kerberos library with this member's keys; `None` if clients cannot show tickets.
     pub(crate) kerberos: Option<Kerberos>,
     /// The audit log, if there is one.

@@ -1,6 +1,6 @@
 //! All that a member counts and times, and the spans that it exports. Reports on them stand in `reports/`.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use paddock_front::LimitHits;
 use paddock_spans::Spans;
@@ -11,6 +11,7 @@ use paddock_statistics::request_times::RequestTimes;
 use paddock_statistics::server_metrics::ServerMetrics;
 use paddock_statistics::snapshot_board::SnapshotBoard;
 use paddock_statistics::stats::Stats;
+use paddock_tls::CertificateEnd;
 
 use crate::Config;
 use crate::etcd_metrics::EtcdStats;
@@ -32,6 +33,8 @@ pub(crate) struct Statistics {
     pub(crate) limit_hits: LimitHits<ServerLimit>,
     /// Other members that answer, and those that do not.
     pub(crate) contacts: Contacts,
+    /// End of the certificate of the links between members, once they are there and have TLS.
+    pub(crate) link_certificate_end: OnceLock<CertificateEnd>,
     /// Statistics of a front end on etcd.
     pub(crate) etcd: Option<Arc<EtcdStats>>,
     /// Spans of traced requests; `None` if none are exported.
@@ -51,6 +54,7 @@ impl Statistics {
             snapshots: SnapshotBoard::default(),
             limit_hits: LimitHits::default(),
             contacts: Contacts::default(),
+            link_certificate_end: OnceLock::new(),
             etcd: config.etcd.as_ref().map(|_| Arc::default()),
             spans: config.tracing.as_ref().map(|tracing| Spans::start(tracing, config.member)),
         }

@@ -20,6 +20,7 @@ use rustls::{Connection, ServerConfig, ServerConnection};
 
 use crate::causes::with_causes;
 use crate::certificate::Facts;
+use crate::certificate_end::CertificateEnd;
 use crate::client_failure::ClientFailure;
 use crate::error::TlsError;
 use crate::key_entry::KeyEntry;
@@ -39,6 +40,7 @@ pub struct ClientPort {
 struct Current {
     settings: Arc<ClientTls>,
     accepting: Arc<ServerConfig>,
+    certificate_end: CertificateEnd,
     stamps: Stamps,
 }
 
@@ -82,13 +84,19 @@ impl ClientPort {
         std::iter::once(Id::new("x509", subject)).chain(superuser).collect()
     }
 
+    /// The end of the own certificate, in seconds since 1970, after the files are read again if they have changed.
+    pub fn certificate_end(&self) -> Option<u64> {
+        self.accepting();
+        self.current.lock().certificate_end.seconds()
+    }
+
     /// Reads the files again if they have changed.
     pub fn accepting(&self) -> Arc<ServerConfig> {
         let mut current = self.current.lock();
         let stamps = stamps(&current.settings);
         if stamps != current.stamps {
             current.stamps = stamps;
-            match read(&current.settings) {
+            match read(&current.settings, &current.certificate_end) {
                 Ok(accepting) => current.accepting = accepting,
                 Err(error) => {
                     let reason = with_causes(&error);
@@ -106,8 +114,9 @@ impl ClientPort {
 impl Current {
     fn read(settings: ClientTls) -> Result<Current, TlsError> {
         let stamps = stamps(&settings);
-        let accepting = read(&settings)?;
-        Ok(Current { settings: Arc::new(settings), accepting, stamps })
+        let certificate_end = CertificateEnd::default();
+        let accepting = read(&settings, &certificate_end)?;
+        Ok(Current { settings: Arc::new(settings), accepting, certificate_end, stamps })
     }
 }
 
@@ -117,7 +126,8 @@ fn stamps(settings: &ClientTls) -> Stamps {
     Stamps::of(stores.into_iter().flatten(), others.into_iter().flatten())
 }
 
-fn read(settings: &ClientTls) -> Result<Arc<ServerConfig>, TlsError> {
+/// Reads the files; `end` is told of the own certificate in them if all can be used.
+fn read(settings: &ClientTls, end: &CertificateEnd) -> Result<Arc<ServerConfig>, TlsError> {
     let chosen = settings.cipher_suites.as_ref();
     let chosen = chosen.map(|suites| suites.iter().map(|suite| suite.name()).collect::<Vec<_>>());
     let provider = Arc::new(cipher_suites::provider(chosen.as_deref()));
@@ -142,9 +152,11 @@ fn read(settings: &ClientTls) -> Result<Arc<ServerConfig>, TlsError> {
             builder.with_client_cert_verifier(Arc::new(verifier) as Arc<dyn ClientCertVerifier>)
         }
     };
+    let own = chain.first().cloned();
     let mut accepting = builder.with_single_cert(chain, key).map_err(unsuitable)?;
     accepting.session_storage = Arc::new(NoServerSessionStorage {});
     accepting.send_tls13_tickets = 0;
+    end.set(own.as_ref());
     tracing::info!(certificate, "clients can connect with TLS");
     Ok(Arc::new(accepting))
 }

@@ -19,6 +19,7 @@ use rustls::{ClientConfig, Connection, ServerConfig};
 
 use crate::causes::with_causes;
 use crate::certificate::Facts;
+use crate::certificate_end::CertificateEnd;
 use crate::error::TlsError;
 use crate::failure::TlsFailure;
 use crate::key_entry::KeyEntry;
@@ -35,6 +36,7 @@ pub struct Tls {
     settings: PeerTls,
     /// Address where the other members find this one.
     own_host: String,
+    certificate_end: CertificateEnd,
     current: Mutex<Current>,
 }
 
@@ -63,7 +65,14 @@ impl Tls {
         let stamps = stamps(&settings);
         let credentials = Arc::new(Credentials::read(&settings)?);
         credentials.tell(&own_host);
-        Ok(Tls { settings, own_host, current: Mutex::new(Current { credentials, stamps }) })
+        let certificate_end = CertificateEnd::default();
+        certificate_end.set(credentials.chain.first());
+        Ok(Tls { settings, own_host, certificate_end, current: Mutex::new(Current { credentials, stamps }) })
+    }
+
+    /// The end of this member's certificate, which goes on to be told when the files have been read again.
+    pub fn certificate_end(&self) -> CertificateEnd {
+        self.certificate_end.clone()
     }
 
     pub fn mode(&self) -> TlsMode {
@@ -100,6 +109,7 @@ impl Tls {
             match Credentials::read(&self.settings) {
                 Ok(credentials) => {
                     credentials.tell(&self.own_host);
+                    self.certificate_end.set(credentials.chain.first());
                     current.credentials = Arc::new(credentials);
                 }
                 Err(error) => {

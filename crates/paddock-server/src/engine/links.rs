@@ -39,6 +39,11 @@ pub(super) fn start(
     let Some(ensemble) = &config.ensemble else { return Ok(None) };
     let own = ensemble.members.iter().find(|member| member.id == config.member);
     let own = own.expect("the configuration names this member among the ensemble's");
+    let tls = load_tls(ensemble, own)?;
+    if let Some(tls) = &tls {
+        // Links begin once in the life of a member.
+        let _ = shared.statistics.link_certificate_end.set(tls.certificate_end());
+    }
     let options = LinkOptions {
         own: own.id,
         listen: listen_at(own, ensemble.listen_on_all_addresses),
@@ -49,7 +54,7 @@ pub(super) fn start(
         peers: ensemble.members.iter().filter(|member| member.id != own.id).map(peer_address).collect(),
         seed: RandomState::new().hash_one(own.id),
         timing: Timing::default(),
-        tls: load_tls(ensemble, own)?,
+        tls,
     };
     let tls_mode = ensemble.tls.as_ref().map(|tls| tls.mode);
     let of_links = shared.clone();

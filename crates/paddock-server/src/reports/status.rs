@@ -1,5 +1,6 @@
 //! Status of a member. Its facts are gathered here once; four-letter words and the port for metrics only print them.
 
+mod certificates;
 mod disk;
 mod environment;
 mod lists;
@@ -12,6 +13,7 @@ use paddock_replica::{Role, Standing};
 use paddock_state::WatchSummary;
 
 use crate::shared::Shared;
+pub(crate) use certificates::certificate_ends;
 pub(crate) use disk::{data_bytes, log_bytes};
 pub(crate) use environment::{Setting, SettingValue, configuration, environment, membership};
 pub(crate) use lists::{Sees, ephemerals, sessions, watches_by_path, watches_by_session};

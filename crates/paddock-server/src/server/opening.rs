@@ -98,7 +98,8 @@ impl Opening {
         let Opening { config, clock, metrics, client_port, kerberos, ports } = self;
         let audit = Audit::start(config.audit_log.as_ref())?;
         let cross_check = config.cross_check.as_deref().map(CrossCheck::start);
-        let opened = Opened { client_port, kerberos, audit, cross_check };
+        let admin_keys = ports.admin_keys.clone();
+        let opened = Opened { client_port, admin_keys, kerberos, audit, cross_check };
         let frame_bytes_max = config.request_bytes_max();
         let config = Config { frame_bytes_max, ..config };
         let statistics = Statistics::new(&config, metrics, clock.monotonic_ms());

@@ -67,6 +67,11 @@ pub(super) fn of_paddock(shared: &Shared) -> Vec<Metric> {
         ),
         gauge("paddock_clock_seconds", "Time by this member's clock, in seconds since 1970", clock_s),
         gauge("process_resident_memory_bytes", "Resident memory in bytes", process::resident_bytes()),
+        gauge(
+            "process_swapped_memory_bytes",
+            "Memory of the process that the system has moved to swap, in bytes",
+            process::swapped_bytes(),
+        ),
         counter(
             "paddock_log_lines_lost",
             "Lines of the log that were dropped, since nobody read standard error, or could not be written",
@@ -91,6 +96,16 @@ pub(super) fn of_paddock(shared: &Shared) -> Vec<Metric> {
             .map(|(limit, hits)| (Some(("limit", (*limit).to_owned())), MetricValue::of(hits)))
             .collect(),
     });
+    let ends = status::certificate_ends(shared);
+    if !ends.is_empty() {
+        let end = |(port, end_s): (&str, u64)| (Some(("port", port.to_owned())), MetricValue::of(end_s));
+        metrics.push(Metric {
+            name: "paddock_certificate_end_seconds",
+            kind: MetricKind::Gauge,
+            help: "End of the certificate that a port shows, in seconds since 1970",
+            values: ends.into_iter().map(end).collect(),
+        });
+    }
     if let Some(bytes) = s.memory.0 {
         metrics.push(gauge("paddock_memory_max_bytes", "Limit of resident memory in bytes", bytes));
     }
