@@ -54,6 +54,17 @@ impl Stream {
         Ok(Stream { socket, receives_first: true })
     }
 
+    /// The certificate that the server has shown, in DER; `None` without TLS.
+    pub fn peer_certificate(&self) -> Option<&[u8]> {
+        match &self.socket {
+            Socket::Plain(_) => None,
+            Socket::Tls(socket) => {
+                let chain = socket.get_ref().1.peer_certificates()?;
+                chain.first().map(|certificate| certificate.as_ref())
+            }
+        }
+    }
+
     /// Sends the beginning of `outgoing` or appends what has come to `incoming`, whichever can be done. What was sent before is on its
     /// way when this waits.
     pub(crate) async fn exchange(&mut self, incoming: &mut Vec<u8>, outgoing: &[u8]) -> io::Result<Moved> {

@@ -53,7 +53,8 @@ pub fn swapped_bytes() -> u64 {
 /// Bytes in a line of this process's status.
 fn memory_bytes(name: &str) -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let kib = status.lines().find_map(|line| line.strip_prefix(name)?.split_whitespace().next()?.parse().ok());
+    let kib =
+        status.lines().find_map(|line| line.strip_prefix(name)?.split_whitespace().next()?.parse().ok());
     kib.map_or(0, |kib: u64| kib * 1024)
 }
 

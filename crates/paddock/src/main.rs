@@ -6,9 +6,11 @@
 mod access;
 mod bench;
 mod diff;
+mod doctor;
 mod documents;
 mod etcd_access;
 mod export;
+mod http_client;
 mod identity_source;
 mod import;
 mod inspect;
@@ -57,6 +59,7 @@ enum Command {
     Shell(Box<shell::ShellArgs>),
     Members(Box<members::MembersArgs>),
     Inspect(inspect::InspectArgs),
+    Doctor(Box<doctor::DoctorArgs>),
 }
 
 fn main() -> ExitCode {
@@ -85,6 +88,7 @@ fn run(command: Command) -> ExitCode {
         Command::Shell(args) => shell::run(&args),
         Command::Members(args) => members::run(&args),
         Command::Inspect(args) => moving::ended(inspect::run(&args)),
+        Command::Doctor(args) => doctor::run(&args),
     }
 }
 

@@ -59,7 +59,7 @@ impl Config {
     }
 
     /// TLS of the HTTP interface, if it speaks that and there are keys.
-    pub(crate) fn admin_tls(&self) -> Option<ClientTls> {
+    pub fn admin_tls(&self) -> Option<ClientTls> {
         let AdminTls { protocol, needs_certificate } = self.admin.tls;
         if !self.has_admin_tls() {
             return None;

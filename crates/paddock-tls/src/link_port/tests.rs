@@ -269,6 +269,7 @@ fn a_caller_without_a_certificate_is_refused() {
     let anonymous = SecuredMember {
         dir: tempfile::tempdir().unwrap(),
         tls: Tls {
+            certificate_end: CertificateEnd::default(),
             current: Mutex::new(Current {
                 credentials: Arc::new(Credentials {
                     calling: Arc::new(anonymous),

@@ -185,7 +185,8 @@ async fn text_of(body: &mut Incoming) -> String {
     String::from_utf8_lossy(&bytes).split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-async fn next_data(body: &mut Incoming) -> Result<Option<hyper::body::Bytes>, hyper::Error> {
+/// The next bytes of a body; `None` at its end.
+pub(crate) async fn next_data(body: &mut Incoming) -> Result<Option<hyper::body::Bytes>, hyper::Error> {
     loop {
         match poll_fn(|context| Pin::new(&mut *body).poll_frame(context)).await {
             None => return Ok(None),

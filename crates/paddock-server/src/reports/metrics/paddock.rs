@@ -65,6 +65,16 @@ pub(super) fn of_paddock(shared: &Shared) -> Vec<Metric> {
             "Limit of watch_count; 0 is none",
             shared.settings().client_limits.watches_max,
         ),
+        gauge(
+            "paddock_sessions_max",
+            "Limit of global_sessions; 0 is none",
+            shared.settings().client_limits.sessions_max,
+        ),
+        gauge(
+            "paddock_connections_max",
+            "Limit of num_alive_connections; 0 is none",
+            shared.settings().connections_max,
+        ),
         gauge("paddock_clock_seconds", "Time by this member's clock, in seconds since 1970", clock_s),
         gauge("process_resident_memory_bytes", "Resident memory in bytes", process::resident_bytes()),
         gauge(
