@@ -34,7 +34,12 @@ pub(crate) struct ClientShared {
 }
 
 impl Client {
-    /// Opens a session on the first of `servers` (`host:port`, separated by commas) that takes it.
+    /// Opens a session on the first of `servers` (`host:port`, separated by commas) that takes it. Has to be called in a runtime of Tokio with
+    /// its network and its clock (`enable_all`): the task that owns the socket runs there, and the session ends with the runtime.
+    ///
+    /// # Errors
+    /// [`Error::NoServers`] if the list is empty, [`Error::Login`] if a server refuses the user of [`ClientOptions::sasl`], and [`Error::Connect`] with the
+    /// last failure if no server has granted a session within [`ClientOptions::connect_timeout`].
     pub async fn connect(servers: &str, options: ClientOptions) -> Result<Client, Error> {
         let shared = Arc::new(ClientShared::default());
         let connection = ServedConnection::open(servers, options, Arc::clone(&shared)).await?;
@@ -48,11 +53,16 @@ impl Client {
         self.request(op, Intent::Nothing, body, results::raw)
     }
 
-    /// Ends the session: its ephemerals are gone when this returns. Later requests get `Error::Closed`.
+    /// Ends the session: its ephemerals are gone when this returns. Later requests get [`Error::Closed`].
+    ///
+    /// # Errors
+    /// [`Error::ConnectionLost`] if the connection broke before the answer: the session may live until its timeout. [`Error::SessionExpired`] if
+    /// it was over already.
     pub async fn close(&self) -> Result<(), Error> {
         self.request(OpCode::CloseSession, Intent::Close, |_| {}, results::nothing).await
     }
 
+    /// The number of the session, which a reconnect keeps.
     pub fn session(&self) -> SessionId {
         SessionId(self.shared().session.load(Ordering::Acquire))
     }
@@ -67,7 +77,8 @@ impl Client {
         Duration::from_millis(self.shared().timeout_ms.load(Ordering::Acquire))
     }
 
-    /// The newest transaction this session has seen in an answer.
+    /// The newest transaction this session has seen in an answer; 0 before the first one. After a reconnect only servers serve it that have
+    /// applied this one.
     pub fn last_zxid(&self) -> Zxid {
         Zxid(self.shared().last_zxid.load(Ordering::Acquire))
     }

@@ -10,6 +10,9 @@
 //! - A request made while there is no connection waits for the next one.
 //! - Nothing that a server sends is trusted: a bad frame or record ends the connection, never the process.
 //!
+//! Errors are in [`Error`], times and limits in [`ClientOptions`]; `docs/embedding.md` tells of a server in the same process. What is hidden from
+//! this documentation is for the project's own programs, and changes without notice.
+//!
 //! ```no_run
 //! # async fn example() -> Result<(), paddock_client::Error> {
 //! use paddock_client::{Client, ClientOptions, CreateMode};
@@ -22,6 +25,8 @@
 //! # Ok(())
 //! # }
 //! ```
+
+#![warn(missing_docs)]
 
 mod client;
 mod connection;
@@ -49,7 +54,10 @@ pub use paddock_proto::{
 pub use paddock_sasl::Login;
 pub use pending::{Pending, Reply};
 pub use results::{Children, Created, Data};
-pub use sasl::{LoginError, LoginSteps, fresh_nonce};
+pub use sasl::LoginError;
+#[doc(hidden)]
+pub use sasl::{LoginSteps, fresh_nonce};
+#[doc(hidden)]
 pub use stream::Stream;
 pub use tls::{Tls, TlsError, TlsFiles};
 pub use watches::Event;

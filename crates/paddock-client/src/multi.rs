@@ -9,32 +9,48 @@ use crate::Data;
 use crate::pending::{Reply, Undecoded};
 use crate::results::{read_data, read_strings};
 
-/// Writes that happen together or not at all.
+/// Writes that happen together or not at all, in the order in which they are added. [`Client::multi`](crate::Client::multi) sends them in one request; there, too, a version of
+/// `None` is any.
+///
+/// ```no_run
+/// # async fn example(client: paddock_client::Client) -> Result<(), paddock_client::Error> {
+/// use paddock_client::{CreateMode, Multi};
+///
+/// let moved = Multi::new().check("/from", Some(3)).delete("/from", None).create("/to", b"", CreateMode::Persistent);
+/// client.multi(&moved).await?;
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug, Default)]
 pub struct Multi {
     body: Vec<u8>,
 }
 
 impl Multi {
+    /// No operation yet. A server answers an empty multi with an empty list.
     pub fn new() -> Multi {
         Multi::default()
     }
 
+    /// Adds [`Client::create`](crate::Client::create). Not for a mode with a TTL: no server could read the multi.
     pub fn create(mut self, path: &str, data: &[u8], mode: CreateMode) -> Multi {
         encode::create_open(self.operation(encode::create_op(mode)), path, Some(data), mode);
         self
     }
 
+    /// Adds [`Client::create_with_acl`](crate::Client::create_with_acl).
     pub fn create_with_acl(mut self, path: &str, data: &[u8], acl: &[Acl], mode: CreateMode) -> Multi {
         encode::create(self.operation(encode::create_op(mode)), path, Some(data), acl, mode);
         self
     }
 
+    /// Adds [`Client::delete`](crate::Client::delete).
     pub fn delete(mut self, path: &str, version: Option<i32>) -> Multi {
         encode::path_and_version(self.operation(OpCode::Delete), path, version.unwrap_or(-1));
         self
     }
 
+    /// Adds [`Client::set_data`](crate::Client::set_data).
     pub fn set_data(mut self, path: &str, data: &[u8], version: Option<i32>) -> Multi {
         encode::set_data(self.operation(OpCode::SetData), path, Some(data), version.unwrap_or(-1));
         self
@@ -56,22 +72,25 @@ impl Multi {
     }
 }
 
-/// Reads that see the same state, each with its own result.
+/// Reads that see the same state, each with its own result, for [`Client::multi_read`](crate::Client::multi_read).
 #[derive(Clone, Debug, Default)]
 pub struct MultiRead {
     body: Vec<u8>,
 }
 
 impl MultiRead {
+    /// No read yet.
     pub fn new() -> MultiRead {
         MultiRead::default()
     }
 
+    /// Adds a read of the data and Stat of `path`: [`ReadReply::Data`].
     pub fn get_data(mut self, path: &str) -> MultiRead {
         self.operation(OpCode::GetData, path);
         self
     }
 
+    /// Adds a read of the names of the children of `path`: [`ReadReply::Children`].
     pub fn get_children(mut self, path: &str) -> MultiRead {
         self.operation(OpCode::GetChildren, path);
         self
@@ -90,8 +109,11 @@ impl MultiRead {
 /// The result of one read of a `MultiRead`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ReadReply {
+    /// The result of `get_data`.
     Data(Data),
+    /// The names of the children, in no order.
     Children(Vec<String>),
+    /// The reason for which this read has no result; the others have theirs.
     Refused(ErrorCode),
 }
 

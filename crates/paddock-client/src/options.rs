@@ -6,20 +6,22 @@ use tokio::sync::mpsc;
 
 use crate::{Event, Login, Tls};
 
+/// Times, limits and identities of a client. `ClientOptions::default()` suits a server nearby without TLS; change what you need.
 #[derive(Clone, Debug)]
 pub struct ClientOptions {
-    /// The session timeout to ask for; the server has the last word.
+    /// The session timeout to ask for, in whole milliseconds; by default 30 s. The server has the last word:
+    /// [`Client::session_timeout`](crate::Client::session_timeout).
     pub session_timeout: Duration,
-    /// Time after which `Client::connect` gives up. A lost connection is sought without end, for only the server knows how long the
-    /// session may live.
+    /// Time after which [`Client::connect`](crate::Client::connect) gives up; by default 10 s. A lost connection is sought without end, for only the
+    /// server knows how long the session may live.
     pub connect_timeout: Duration,
-    /// A longer reply ends the connection.
+    /// The longest reply, in bytes; a longer one ends the connection. By default 256 MiB.
     pub reply_bytes_max: i32,
-    /// TLS for every connection; none is plaintext.
+    /// TLS for every connection; `None`, the default, is plaintext.
     pub tls: Option<Tls>,
-    /// User that logs in by SASL (DIGEST-MD5) on every connection, before anything else; none does not.
+    /// User that logs in by SASL (DIGEST-MD5) on every connection, before anything else; `None`, the default, does not.
     pub sasl: Option<Login>,
-    /// Receiver of watch events and changes of the connection. Without it they are dropped.
+    /// Receiver of watch events and changes of the connection, in their order. It has no bound: read it. Without it, as by default, they are dropped.
     pub events: Option<mpsc::UnboundedSender<Event>>,
 }
 

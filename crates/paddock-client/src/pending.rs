@@ -9,13 +9,14 @@ use tokio::sync::oneshot;
 
 use crate::Error;
 
-/// A reply as it came, without its header.
+/// A reply as it came, without its header: the answer to [`Client::send`](crate::Client::send).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reply {
     /// The newest transaction that the answering server had applied; for a write, its own.
     pub zxid: Zxid,
     /// 0, or why there is no body.
     pub(crate) code: i32,
+    /// The fields of the operation's result, in jute; empty if it has none.
     pub body: Vec<u8>,
 }
 
@@ -37,7 +38,10 @@ impl From<DecodeError> for Undecoded {
     }
 }
 
-/// The answer to a request that is already on its way. Dropping it does not take the request back.
+/// The answer to a request that is already on its way: a future of `Result<T, Error>`. Dropping it does not take the request back.
+///
+/// Several may be awaited in any order; the server carries their requests out in the order in which they were made. There is no time after which it gives up:
+/// a request waits for a connection as long as its client looks for one.
 #[derive(Debug)]
 #[must_use = "the answer may be an error"]
 pub struct Pending<T> {

@@ -8,7 +8,9 @@ use crate::pending::{Reply, Undecoded};
 /// A znode that was made: its path has the suffix of a sequential one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Created {
+    /// The whole path.
     pub path: String,
+    /// The Stat of the new znode.
     pub stat: Stat,
 }
 
@@ -17,13 +19,16 @@ pub struct Created {
 pub struct Data {
     /// `None` for null, which is not the same as empty.
     pub bytes: Option<Vec<u8>>,
+    /// The Stat that goes with these bytes: its `version` is the one for a conditional write.
     pub stat: Stat,
 }
 
 /// The children of a znode, in no order, and its own Stat.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Children {
+    /// Last parts of their paths, without slashes.
     pub names: Vec<String>,
+    /// The Stat of their parent.
     pub stat: Stat,
 }
 

@@ -11,15 +11,22 @@ use crate::handshake::Granted;
 /// Xid of the requests of a login. Those of callers begin with 1.
 const XID: Xid = Xid(0);
 
-/// Reason for which a client is not logged in.
+/// Reason for which a client is not logged in. The client that has it is over.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LoginError {
+    /// The server has heard the answer to its challenge, and says no.
     #[error("the server does not let {user} in by SASL: the password is wrong, or it has no such user")]
-    Refused { user: String },
+    Refused {
+        /// The user that was to log in.
+        user: String,
+    },
+    /// The server takes part in SASL, but knows nothing of users with passwords.
     #[error("the server has no users of SASL: log in elsewhere, or not at all")]
     NotOffered,
+    /// The server's challenge cannot be answered, or it could not prove that it knows the password.
     #[error("SASL of the server: {0}")]
     Server(ChallengeError),
+    /// The server's answer has not the form that the protocol gives it.
     #[error("the server's answer to SASL cannot be read: {0}")]
     Malformed(DecodeError),
 }

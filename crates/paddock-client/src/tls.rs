@@ -34,16 +34,22 @@ pub struct Tls {
 /// Files with which no server can be called.
 #[derive(Debug, thiserror::Error)]
 pub enum TlsError {
+    /// [`TlsFiles::key`] is there, and [`TlsFiles::certificate`] is not.
     #[error("a private key is named, and no certificate: name both")]
     KeyAlone,
+    /// [`TlsFiles::authorities`] is not there, and [`TlsFiles::skip_verification`] is false.
     #[error("TLS needs to know whom to believe: name the file of the authorities' certificates")]
     NoAuthorities,
+    /// A file cannot be read, or is not of a kind that is known. The message names it.
     #[error(transparent)]
     Files(#[from] paddock_tls::TlsError),
 }
 
 impl Tls {
-    /// Reads the files.
+    /// Reads the files, once: a client whose certificates are renewed loads them again.
+    ///
+    /// # Errors
+    /// Any [`TlsError`]: files that are missing, damaged, or do not go together.
     pub fn load(files: &TlsFiles) -> Result<Tls, TlsError> {
         let store = |path: &PathBuf| Store { path: path.clone(), password: None };
         let authorities = files.authorities.as_ref().map(store);
@@ -64,6 +70,7 @@ impl Tls {
     }
 
     /// The beginning of a connection to `server`, which is `host:port`.
+    #[doc(hidden)]
     pub fn call(&self, server: &str) -> io::Result<ClientConnection> {
         let connection = ClientConnection::new(Arc::clone(&self.config), server_name(server)?);
         connection.map_err(io::Error::other)

@@ -11,12 +11,19 @@ use paddock_proto::{AddWatchMode, EventKind, SetWatches, WatchEvent, WatcherKind
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
     /// A watch fired.
-    Znode { kind: EventKind, path: String, zxid: Zxid },
+    Znode {
+        /// The change.
+        kind: EventKind,
+        /// The znode that has changed; of [`EventKind::NodeChildrenChanged`], the parent.
+        path: String,
+        /// The transaction that changed it; -1 from a server that does not say.
+        zxid: Zxid,
+    },
     /// The connection is gone; the client looks for another one.
     Disconnected,
-    /// The session goes on, with its watches.
+    /// The session goes on, with its watches. Those whose change was missed fire now.
     Reconnected,
-    /// The last event.
+    /// The session is over, with its watches and ephemerals. The last event.
     SessionExpired,
 }
 

@@ -47,7 +47,8 @@ const ZNODES_PER_SLICE: usize = 1024;
 const PIECE_BYTES: u64 = 1 << 20;
 
 settings! {
-    /// The settings of one server. `Config::new` has sensible ones; change what you need.
+    /// The settings of one server. [`Config::new`] has sensible ones; change what you need. They are taken as they are: the ranges that `docs/configuration.md` tells are
+    /// checked where files are read.
     #[derive(Clone, Debug, PartialEq, Eq)]
     pub struct Config {
         /// Address where clients connect. Port 0 takes any free port.
@@ -141,7 +142,7 @@ settings! {
 }
 
 impl Config {
-    /// 127.0.0.1:2181 with its data in `data_dir`.
+    /// Settings by default, with 127.0.0.1:2181 for clients and the data in `data_dir`, which is made if it is not there.
     pub fn new(data_dir: impl AsRef<Path>) -> Config {
         Config { data_dir: data_dir.as_ref().to_path_buf(), ..Config::default() }
     }
@@ -349,7 +350,9 @@ pub struct Ensemble {
 /// The four-letter words that are answered.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum WordList {
+    /// Every word there is, also those by which anyone may see addresses and sessions of clients.
     All,
+    /// These words, each of four letters, such as `srvr`; none if the list is empty.
     Only(Vec<String>),
 }
 

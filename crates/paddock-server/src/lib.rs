@@ -1,5 +1,10 @@
 //! A Paddock member as a library: sockets, threads, files and the clock around `paddock-member`.
 //!
+//! [`Server`] is a member, alone or of an ensemble, or a front end on etcd; [`Config`] has its settings, [`ServerError`] the reasons for which it does
+//! not start or has stopped. `docs/embedding.md` tells of threads, memory, the end, and of what stays as it is until 1.0. [`Mirror`] and [`EtcdClient`]
+//! are for programs that move data, as `paddock import` does: they speak in types of inner crates, and change with them. What is hidden from this
+//! documentation is for the project's own programs, and changes without notice.
+//!
 //! ```no_run
 //! use paddock_server::{Config, Server};
 //!
@@ -8,6 +13,8 @@
 //! println!("clients connect to {}", server.address());
 //! server.shutdown().unwrap();
 //! ```
+
+#![warn(missing_docs)]
 
 mod admin;
 mod audit;
@@ -49,11 +56,18 @@ pub use config::{
 pub use error::ServerError;
 pub use etcd::EtcdClient;
 pub use mirror::{Mirror, SourceLink};
+pub use paddock_etcd::CallError;
 pub use paddock_forward::{Held, MirrorMode, SourceRequest};
+#[doc(hidden)]
 pub use paddock_links::LINK_VERSION;
 pub use paddock_member::{IdentityError, IncomingError, MemberError, RecoveryError};
 pub use paddock_os::binding::BindError;
 pub use paddock_os::descriptors::raise_descriptor_limit;
+pub use paddock_proto::{MemberNumber, SessionId};
+#[doc(hidden)]
 pub use paddock_statistics::log_lines::count_lost_log_lines;
-pub use paddock_tls::{QuorumTls, StoreError, TlsError, TlsSocket, TlsWriter, warn_of_readable_file};
+pub use paddock_storage::LogError;
+#[doc(hidden)]
+pub use paddock_tls::{QuorumTls, TlsSocket, TlsWriter, warn_of_readable_file};
+pub use paddock_tls::{StoreError, TlsError};
 pub use server::Server;

@@ -39,7 +39,9 @@ use start_clock::StartClock;
 const HAND_OVER: Duration = Duration::from_secs(1);
 const HAND_OVER_POLL: Duration = Duration::from_millis(10);
 
-/// A member that serves clients until it is shut down or fails. Dropping it leaves it running.
+/// A member that serves clients until it is shut down or fails. Dropping it leaves it running, until the process ends.
+///
+/// Its threads are its own: it needs no async runtime, and its methods block. In an async program call them by `spawn_blocking`.
 #[derive(Debug)]
 pub struct Server {
     shared: Arc<Shared>,
@@ -58,7 +60,11 @@ pub struct Server {
 }
 
 impl Server {
-    /// Starts a member, or a front end on etcd: when this returns, the state is loaded and clients can connect.
+    /// Starts a member, or a front end on etcd: when this returns, the state is loaded and clients can connect. A member of an ensemble closes
+    /// connections until it has found a leader, unless they are content to read.
+    ///
+    /// # Errors
+    /// Any [`ServerError`] about files, addresses and certificates; nothing is left running then.
     pub fn start(config: Config) -> Result<Server, ServerError> {
         let opening = Opening::open(config)?;
         match opening.config.etcd.clone() {
@@ -99,6 +105,9 @@ impl Server {
 
     /// Starts a server that shows this state and what the `Mirror` is told of it. As long as no member takes its place ([`Server::take_over`])
     /// it has no data directory.
+    ///
+    /// # Errors
+    /// Those of [`Server::start`] about addresses and certificates.
     pub fn start_mirror(
         config: Config,
         tree: Tree,
@@ -117,6 +126,12 @@ impl Server {
 
     /// Replaces the mirror by the member in the data directory, whose state is the one that the mirror shows. To be called when the mirror holds
     /// all requests back, and its source has nothing more ([`Mirror::hold`]). Connections and watches stay; the member answers the requests.
+    ///
+    /// # Errors
+    /// Those of [`Server::start`] about the data directory. No handle is left then with which the mirror could be stopped: the process has to end.
+    ///
+    /// # Panics
+    /// If it is not a mirror that runs.
     pub fn take_over(self) -> Result<Server, ServerError> {
         let EngineHandle::Mirror(mirror) = &self.engine else { panic!("a mirror is taken over from") };
         let shared = &self.shared;
@@ -142,7 +157,7 @@ impl Server {
         Ok(Server { engine_thread, housekeeping: Some(housekeeping), ..self })
     }
 
-    /// The address at which clients connect.
+    /// The address at which clients connect: that of the settings, with the port that the system has chosen for port 0.
     pub fn address(&self) -> SocketAddr {
         self.shared.config.listen
     }
@@ -169,6 +184,9 @@ impl Server {
 
     /// Takes over those of these settings that can change while the member runs; the log and the result name them, and the others that
     /// differ. Keys and certificates for clients are read again. After an error everything is as it was.
+    ///
+    /// # Errors
+    /// [`ServerError::ClientTls`] and [`ServerError::AdminTls`], if keys or certificates cannot be read.
     pub fn reload(&self, wanted: &Config) -> Result<ConfigChanges, ServerError> {
         let mut asked = self.asked.lock();
         let mut now = asked.clone();
@@ -223,8 +241,12 @@ impl Server {
             || self.http.as_ref().is_some_and(HttpServer::is_finished)
     }
 
-    /// Stops: no new connection or request is taken, what was taken is answered, sessions live on. Returns when
-    /// everything is on disk and every thread has ended.
+    /// Stops: no new connection or request is taken, what was taken is answered, sessions live on. A leader waits up to a second for another member to
+    /// lead in its place. Returns when everything is on disk and every thread has ended; the ports and the data directory are free then.
+    ///
+    /// # Errors
+    /// The reason for which the member had stopped by itself, or could not stop in good order. It is over all the same; what was acknowledged is on
+    /// the disk.
     pub fn shutdown(self) -> Result<(), ServerError> {
         let failed_before = self.has_failed();
         self.shared.life.begin_draining();

@@ -19,11 +19,17 @@ pub struct TestEnsemble {
 
 impl TestEnsemble {
     /// Starts three members that are empty, on free ports. One leads when this returns.
+    ///
+    /// # Errors
+    /// Those of [`TestServer::start`], and [`StartError::NoLeader`] if none leads within 60 seconds.
     pub fn start() -> Result<TestEnsemble, StartError> {
         TestEnsemble::start_with(3, |_| {})
     }
 
     /// Starts any number of members with other settings than those by default. Addresses, directories and the list of members are chosen already.
+    ///
+    /// # Errors
+    /// Those of [`TestEnsemble::start`].
     pub fn start_with(members: usize, adjust: impl Fn(&mut Config)) -> Result<TestEnsemble, StartError> {
         let ensemble = with_free_ports(|| TestEnsemble::start_once(members, &adjust))?;
         ensemble.wait_until_agreed()?;
@@ -73,7 +79,10 @@ impl TestEnsemble {
         &mut self.members[place]
     }
 
-    /// Place of the member that leads, once one does and the others that run follow it.
+    /// Place of the member that leads, from 0, once one does and the others that run follow it.
+    ///
+    /// # Errors
+    /// [`StartError::NoLeader`] if that does not come about within 60 seconds.
     pub fn leader(&self) -> Result<usize, StartError> {
         loop {
             self.wait_until_agreed()?;
@@ -87,6 +96,9 @@ impl TestEnsemble {
     }
 
     /// Waits until one member leads and the others that run follow it.
+    ///
+    /// # Errors
+    /// [`StartError::NoLeader`] if that does not come about within 60 seconds.
     pub fn wait_until_agreed(&self) -> Result<(), StartError> {
         let start = Instant::now();
         loop {

@@ -9,6 +9,8 @@
 //! They listen on free ports of 127.0.0.1, keep their data in temporary directories, and end when they are dropped. [`Config`] has the settings of a
 //! server: [`TestServer::start_with`] and [`TestEnsemble::start_with`] let you change them before the start.
 
+#![warn(missing_docs)]
+
 mod ensemble;
 mod error;
 mod ports;

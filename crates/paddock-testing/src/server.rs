@@ -23,11 +23,17 @@ pub struct TestServer {
 
 impl TestServer {
     /// Starts a server that is empty, on a free port.
+    ///
+    /// # Errors
+    /// [`StartError::Directory`] and [`StartError::Server`]. Ports that others take meanwhile are replaced by others first, ten times at most.
     pub fn start() -> Result<TestServer, StartError> {
         TestServer::start_with(|_| {})
     }
 
     /// Starts a server with other settings than those by default. Address and directory are chosen already, and may be changed.
+    ///
+    /// # Errors
+    /// Those of [`TestServer::start`].
     pub fn start_with(adjust: impl Fn(&mut Config)) -> Result<TestServer, StartError> {
         with_free_ports(|| TestServer::start_at(free_ports(1)[0], &adjust))
     }
@@ -47,7 +53,7 @@ impl TestServer {
         self.config.listen
     }
 
-    /// `host:port`, as clients want it.
+    /// `127.0.0.1:port`, as clients want it.
     pub fn hosts(&self) -> String {
         self.address().to_string()
     }
@@ -63,6 +69,9 @@ impl TestServer {
     }
 
     /// Ends the server in good order. Data and port are kept for `restart`.
+    ///
+    /// # Errors
+    /// [`StartError::Server`] with the reason for which it had failed before. It is stopped all the same.
     pub fn stop(&mut self) -> Result<(), StartError> {
         match self.server.take() {
             Some(server) => Ok(server.shutdown()?),
@@ -71,6 +80,9 @@ impl TestServer {
     }
 
     /// Starts the server again on the same port and the same data, after it has been stopped if it runs.
+    ///
+    /// # Errors
+    /// [`StartError::Server`] if it cannot be stopped in good order, or not be started, as on a port that another process has taken.
     pub fn restart(&mut self) -> Result<(), StartError> {
         self.stop()?;
         let server = Server::start(self.config.clone())?;
@@ -81,6 +93,9 @@ impl TestServer {
     }
 
     /// Sends a four-letter word, and returns the answer. Words other than `srvr` have to be allowed: `config.words = WordList::All`.
+    ///
+    /// # Errors
+    /// Those of the connection: the server is not reached or says nothing within ten seconds.
     pub fn word(&self, word: &str) -> io::Result<String> {
         let mut stream = TcpStream::connect_timeout(&self.address(), WORD_WITHIN)?;
         stream.set_read_timeout(Some(WORD_WITHIN))?;

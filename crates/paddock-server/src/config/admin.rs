@@ -5,28 +5,30 @@ use super::{ClientAuth, ClientTls, Config, PortProtocol};
 /// The HTTP interface at `Config::admin_listen`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AdminSettings {
-    /// Path of ZooKeeper's commands.
+    /// Path of ZooKeeper's commands; by default `/commands`.
     pub command_url: String,
-    /// Path of readiness, in ClickHouse Keeper's form.
+    /// Path of readiness, in ClickHouse Keeper's form; by default `/ready`.
     pub ready_path: String,
-    /// Path of metrics.
+    /// Path of metrics; by default `/metrics`.
     pub metrics_path: String,
     /// True if metrics have ClickHouse Keeper's names where a request does not say which.
     pub has_keeper_names: bool,
-    /// A connection on which nothing moves is closed after this time, in milliseconds.
+    /// A connection on which nothing moves is closed after this time, in milliseconds; by default 30,000.
     pub idle_timeout_ms: u64,
     /// True if administrators may take snapshots over HTTP.
     pub has_snapshots: bool,
-    /// Administrators may take one in this time, in milliseconds.
+    /// Administrators may take one in this time, in milliseconds; by default 300,000.
     pub rate_limit_ms: u64,
     /// Names beside the member's own by which browsers may ask for it; `*` is any.
     pub hosts: Vec<String>,
+    /// TLS of the interface; by default there is none.
     pub tls: AdminTls,
 }
 
 /// TLS at `Config::admin_listen`, with the keys and certificates of clients' ports, or else of the links between members.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AdminTls {
+    /// Protocol at the port.
     pub protocol: PortProtocol,
     /// True if a requester without a certificate is turned away.
     pub needs_certificate: bool,

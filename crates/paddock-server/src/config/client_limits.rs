@@ -34,12 +34,14 @@ settings! {
 pub enum MemoryMax {
     /// Percent of what the process may use: its control group, or the machine.
     Percent(u8),
+    /// Bytes of resident memory.
     Bytes(u64),
     /// No limit.
     None,
 }
 
 impl MemoryMax {
+    /// 90 percent.
     pub const BY_DEFAULT: MemoryMax = MemoryMax::Percent(90);
 
     /// The limit in bytes; `u64::MAX` for none.

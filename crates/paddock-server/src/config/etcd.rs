@@ -11,12 +11,13 @@ pub struct EtcdSettings {
     pub prefix: String,
     /// Needed by endpoints with `https://`, and by no others.
     pub tls: Option<EtcdTls>,
+    /// User of an etcd with authentication.
     pub user: Option<EtcdUser>,
-    /// etcd's `--max-txn-ops`.
+    /// Operations that a transaction of etcd may have: its `--max-txn-ops`, by default 128.
     pub txn_operations_max: usize,
-    /// etcd's `--max-request-bytes`.
+    /// Bytes that a request to etcd may have: its `--max-request-bytes`, by default 1.5 MiB.
     pub request_bytes_max: usize,
-    /// A request that has waited for etcd for this time ends its connection, in milliseconds.
+    /// A request that has waited for etcd for this time ends its connection, in milliseconds; by default 10,000.
     pub write_timeout_ms: u64,
     /// True if reads are answered however long etcd has not been heard of.
     pub stale_reads: bool,
@@ -25,8 +26,10 @@ pub struct EtcdSettings {
 }
 
 impl EtcdSettings {
+    /// The prefix of keys by default.
     pub const PREFIX: &'static str = "/paddock";
 
+    /// Settings by default for a cluster of these members, of which one is enough: without TLS and without a user.
     pub fn new(endpoints: Vec<EtcdEndpoint>) -> EtcdSettings {
         EtcdSettings {
             endpoints,
@@ -51,9 +54,12 @@ pub struct EtcdTls {
     pub identity: Option<CallerIdentity>,
 }
 
+/// A user of etcd, as which the front end logs in.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EtcdUser {
+    /// Name in etcd's list of users.
     pub name: String,
+    /// Password with which a token is asked for.
     pub password: Secret,
 }
 
@@ -68,7 +74,10 @@ pub struct EtcdEndpoint {
 impl EtcdEndpoint {
     const PORT: u16 = 2379;
 
-    /// Reads `http://host:port` or `https://host:port`, where `http://` and the port may be left out.
+    /// Reads `http://host:port` or `https://host:port`, where `http://` and the port may be left out; the port is 2379 then.
+    ///
+    /// # Errors
+    /// A sentence for the operator, with the text and the part that is wrong with it.
     pub fn parse(text: &str) -> Result<EtcdEndpoint, String> {
         let wrong = |what: &str| format!("{text:?} is no endpoint of etcd: {what}");
         let (has_tls, rest) = match text.strip_prefix("https://") {
@@ -92,6 +101,7 @@ impl EtcdEndpoint {
         Ok(EtcdEndpoint { authority, has_tls })
     }
 
+    /// True if it begins with `https://`.
     pub fn has_tls(&self) -> bool {
         self.has_tls
     }
@@ -102,14 +112,17 @@ impl EtcdEndpoint {
         host.trim_start_matches('[').trim_end_matches(']')
     }
 
+    /// `host:port`, an address of IPv6 in brackets.
     pub fn authority(&self) -> &str {
         &self.authority
     }
 
+    /// `http` or `https`.
     pub fn scheme(&self) -> &'static str {
         if self.has_tls { "https" } else { "http" }
     }
 
+    /// The whole address, with its port.
     pub fn url(&self) -> String {
         format!("{}://{}", self.scheme(), self.authority)
     }

@@ -28,6 +28,12 @@ impl fmt::Debug for EtcdClient {
 
 impl EtcdClient {
     /// Connects to the first endpoint that answers, and logs the user in, if there is one.
+    ///
+    /// # Errors
+    /// The failure of the last endpoint: it is not reached, does not speak etcd's protocol, or refuses the user.
+    ///
+    /// # Panics
+    /// On a thread of a runtime of Tokio: a call blocks.
     pub fn connect(settings: &EtcdSettings) -> Result<EtcdClient, CallError> {
         let runtime = Builder::new_current_thread().enable_all().build().map_err(lost)?;
         let (tasks, stats) = (LocalSet::new(), Arc::new(EtcdStats::default()));
@@ -42,7 +48,14 @@ impl EtcdClient {
         Err(failure)
     }
 
-    /// A call with one message and one message in answer.
+    /// A call with one message and one message in answer, both in the form of Protocol Buffers. `path` names the method, such as
+    /// `/etcdserverpb.KV/Range`.
+    ///
+    /// # Errors
+    /// etcd's refusal, or the loss of the connection: the call may or may not have been carried out.
+    ///
+    /// # Panics
+    /// On a thread of a runtime of Tokio: a call blocks.
     pub fn call(&self, path: &'static str, message: Vec<u8>) -> Result<Vec<u8>, CallError> {
         self.tasks.block_on(&self.runtime, self.channel.call(path, message))
     }
