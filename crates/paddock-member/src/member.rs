@@ -132,6 +132,8 @@ pub struct Member {
     shortage: Option<Shortage>,
     /// The ensemble that the directory is known to belong to.
     cluster: Cluster,
+    /// The log's first record, the number of the first start, is on disk, and the identity.
+    has_begun: bool,
     /// Number of times the log was synced.
     syncs: u64,
     /// Time at which something was written that has not been marked, in milliseconds of the monotonic clock.
@@ -153,7 +155,7 @@ impl Member {
         config: Config,
         clock: &impl Clock,
     ) -> Result<(Member, Replicated), RecoveryError> {
-        let Found { state, recovered, log, cluster, locks } =
+        let Found { state, recovered, log, cluster, has_begun, locks } =
             recovery::recover(disk.clone(), &config, clock)?;
         let replay = (!recovered.entries.is_empty()).then(|| Report::start("replaying log", "writes", clock));
         let now = clock.now();
@@ -178,6 +180,7 @@ impl Member {
             disk,
             shortage: None,
             cluster,
+            has_begun,
             syncs: 0,
             unmarked_since_ms: None,
             replay,
@@ -520,7 +523,12 @@ impl Member {
     /// Makes durable what the round promises: first in which ensemble, then the rest.
     fn write_down(&mut self) -> Result<(), MemberError> {
         let cluster = self.presence.cluster();
-        if cluster != self.cluster {
+        if !self.has_begun {
+            // An identity without a log would tell of a log that is lost. Nothing is promised before both are there.
+            self.log.sync()?;
+            identity::write(self.disk.as_ref(), &self.config, cluster).map_err(RecoveryError::from)?;
+            (self.cluster, self.has_begun) = (cluster, true);
+        } else if cluster != self.cluster {
             identity::write(self.disk.as_ref(), &self.config, cluster).map_err(RecoveryError::from)?;
             self.cluster = cluster;
         }

@@ -93,6 +93,8 @@ pub(crate) struct Found {
     pub(crate) log: Log,
     /// The ensemble that the directory belongs to, as it was written down.
     pub(crate) cluster: Cluster,
+    /// False if there was no room yet for the log's first record and the identity.
+    pub(crate) has_begun: bool,
     /// Held for as long as the member runs.
     pub(crate) locks: Vec<DirLock>,
 }
@@ -170,13 +172,23 @@ pub(crate) fn recover(
     }
     recovered.begin(raft_id(config.member), config.process(), state.tree(), clock.now());
     let is_written = write_down(&mut log, &recovered.hard_state)?;
-    if is_written {
-        identity::settle(disk.as_ref(), config, identity)?;
-    }
-    if let Some(index) = diverged_at {
+    let has_begun = if is_written { settle_identity(&disk, config, identity)? } else { identity.is_some() };
+    if let Some(index) = diverged_at.filter(|_| is_written) {
         diverged::remove_mark(disk.as_ref(), config, index)?;
     }
-    Ok(Found { state, recovered, log, cluster, locks })
+    Ok(Found { state, recovered, log, cluster, has_begun, locks })
+}
+
+/// Writes the identity into a new directory. Returns false if there was no room, so that it goes with what is written next.
+fn settle_identity(
+    disk: &Arc<dyn Disk>,
+    config: &Config,
+    found: Option<identity::Found>,
+) -> Result<bool, IdentityError> {
+    match identity::settle(disk.as_ref(), config, found) {
+        Err(error) if error.is_disk_full() || error.is_exhausted() => Ok(false),
+        settled => settled.map(|()| true),
+    }
 }
 
 /// A snapshot of another ensemble has no place here, unless a survivor began an ensemble of its own behind it. A member that

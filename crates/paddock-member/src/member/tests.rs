@@ -15,6 +15,7 @@ use super::*;
 use crate::{SnapshotOrder, SnapshotWalk, StateLock, Taken};
 
 mod ends;
+mod first_disk;
 mod oversized;
 mod snapshots;
 mod within_entry;
@@ -47,8 +48,9 @@ struct TestShell {
     replies: usize,
     refusals: usize,
     closed: usize,
-    /// There are others, who hear nothing.
+    /// There are others, who hear what is sent if the test hands it to them.
     has_others: bool,
+    sent: Vec<(MemberNumber, Vec<u8>)>,
 }
 
 impl TestShell {
@@ -68,6 +70,7 @@ impl TestShell {
             refusals: 0,
             closed: 0,
             has_others: false,
+            sent: Vec::new(),
         }
     }
 
@@ -121,8 +124,9 @@ impl Clock for TestShell {
 }
 
 impl Shell for TestShell {
-    fn send(&mut self, to: MemberNumber, _: Vec<u8>) {
+    fn send(&mut self, to: MemberNumber, message: Vec<u8>) {
         assert!(self.has_others, "a member alone talks to member {to}");
+        self.sent.push((to, message));
     }
 
     fn refuse(&mut self, peer: MemberNumber, _: u64) {
