@@ -22,8 +22,8 @@ use std::fmt;
 pub use disk::{Access, Disk, DiskFile, MemDisk, OsDisk};
 pub use lock::{DirLock, LockError};
 pub use log::{
-    Housekeeper, LOG_VERSIONS, Log, LogError, LogOptions, PAYLOAD_BYTES_MAX, Progress, ReadLog, Record,
-    Replay,
+    Housekeeper, LOG_VERSIONS, LiveEntries, LiveLogError, Log, LogError, LogOptions, PAYLOAD_BYTES_MAX,
+    Progress, ReadLog, Record, Replay,
 };
 pub use snapshot::{SNAPSHOT_FILE_VERSION, SnapshotError, SnapshotMeta, SnapshotReader, SnapshotWriter};
 

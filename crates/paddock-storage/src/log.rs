@@ -31,6 +31,7 @@ mod error;
 mod form;
 mod groups;
 mod housekeeper;
+mod live;
 mod pack;
 mod record;
 mod recovery;
@@ -46,6 +47,7 @@ use std::sync::Arc;
 
 pub use error::{Damage, LogError};
 pub use housekeeper::Housekeeper;
+pub use live::{LiveEntries, LiveLogError};
 pub use record::{PAYLOAD_BYTES_MAX, Record};
 pub use segment::LOG_VERSIONS;
 

@@ -90,30 +90,14 @@ impl Scan {
         header: SegmentHeader,
         replay: &mut dyn Replay,
     ) -> Result<Read, LogError> {
-        let key = SegmentKey::new(header.number);
-        let path = window.path().to_owned();
-        let mut end = SEGMENT_HEADER_BYTES as u64;
-        let mut batch_start = 0;
         let mut ranges = Ranges::default();
-        let mut unpacker = Unpacker::default();
-        let mut last_entry = None;
-        while let Some((record_header, payload)) = read_record(&mut window, key, end, header.capacity)? {
-            let payload = match record_header.packed(payload) {
-                Some(packed) => unpacker.unpack(packed),
-                None => Some(payload),
-            };
-            let payload = payload.ok_or_else(|| LogError::damaged(&path, end, Damage::Packing))?;
-            let place = record_header.place_behind(last_entry);
-            let place = place.ok_or_else(|| LogError::damaged(&path, end, Damage::IndexGap))?;
-            if let Some(record) = record_header.record(place, payload) {
-                self.note(&record).map_err(|what| LogError::damaged(&path, end, what))?;
-                ranges.note(&record);
-                last_entry = EntryPosition::of(&record).or(last_entry);
-                replay.record(record);
-            }
-            batch_start = u64::from(record_header.durable);
-            end += u64::from(record_header.length);
-        }
+        let (end, batch_start) = read_records(&mut window, &header, &mut |record| {
+            self.note(&record)?;
+            ranges.note(&record);
+            replay.record(record);
+            Ok(())
+        })?;
+        let path = window.path().to_owned();
         let segment = Segment { number: header.number, path, capacity: header.capacity, end, ranges };
         Ok(Read { version: header.version, segment, window, batch_start })
     }
@@ -168,6 +152,35 @@ fn read_header(window: &mut Window, number: u64, is_last: bool) -> Result<Option
         }
         Err(HeaderError::Invalid) => Err(LogError::damaged(window.path(), 0, Damage::Header)),
     }
+}
+
+/// Tells the records of a segment, up to the first one that is not valid. Returns the offset at which they end, and that of the last batch.
+pub(super) fn read_records(
+    window: &mut Window,
+    segment: &SegmentHeader,
+    tell: &mut dyn FnMut(Record<'_>) -> Result<(), Damage>,
+) -> Result<(u64, u64), LogError> {
+    let key = SegmentKey::new(segment.number);
+    let path = window.path().to_owned();
+    let (mut end, mut batch_start) = (SEGMENT_HEADER_BYTES as u64, 0);
+    let mut unpacker = Unpacker::default();
+    let mut last_entry = None;
+    while let Some((header, payload)) = read_record(window, key, end, segment.capacity)? {
+        let payload = match header.packed(payload) {
+            Some(packed) => unpacker.unpack(packed),
+            None => Some(payload),
+        };
+        let payload = payload.ok_or_else(|| LogError::damaged(&path, end, Damage::Packing))?;
+        let place = header.place_behind(last_entry);
+        let place = place.ok_or_else(|| LogError::damaged(&path, end, Damage::IndexGap))?;
+        if let Some(record) = header.record(place, payload) {
+            last_entry = EntryPosition::of(&record).or(last_entry);
+            tell(record).map_err(|what| LogError::damaged(&path, end, what))?;
+        }
+        batch_start = u64::from(header.durable);
+        end += u64::from(header.length);
+    }
+    Ok((end, batch_start))
 }
 
 /// A segment is started only when the one before it is synced, and its header says where that one ended.
