@@ -29,6 +29,7 @@
 //!
 //! `cargo xtask test` sets them all.
 
+pub mod administered;
 #[cfg(feature = "browser")]
 pub mod browser;
 pub mod damage;

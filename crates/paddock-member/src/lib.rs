@@ -9,9 +9,11 @@ mod addressed;
 mod clock;
 mod config;
 mod diverged;
+mod entry_stream;
 mod identity;
 mod incoming;
 mod inspection;
+mod live_log;
 mod member;
 mod offline;
 mod pieces;
@@ -23,12 +25,14 @@ mod snapshots;
 
 pub use clock::{Clock, StateLock};
 pub use config::Config;
+pub use entry_stream::{EntryStreamError, EntryStreamReader, EntryStreamWriter, StreamEnd, StreamHead};
 pub use identity::IdentityError;
 pub use incoming::IncomingError;
 pub use inspection::{
     DirectoryLook, InspectedIdentity, InspectedLog, InspectedSnapshot, inspect_directory, inspect_identity,
     inspect_log, inspect_snapshot, inspect_snapshots,
 };
+pub use live_log::find_entries;
 pub use member::{Member, MemberError, Work};
 pub use offline::{
     DirectoryInMaking, OfflineError, check_free, is_data_dir, make_directory, read_directory, read_snapshot,

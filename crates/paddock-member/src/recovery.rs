@@ -154,7 +154,8 @@ pub(crate) fn recover(
     }
     snapshot::remove_unfinished(disk.as_ref(), &snapshot_dir)?;
     let snapshot = (meta.index.0, meta.term.0);
-    let state = Replicated::new(tree, snapshot, membership.clone());
+    let mut state = Replicated::new(tree, snapshot, membership.clone());
+    state.keep_applied(config.settings.change_bytes_kept);
     let mut recovered = Recovered::new(snapshot, membership, hard_state, entries);
     recovered.cluster = cluster;
     if diverged_at.is_some() {

@@ -5,6 +5,7 @@
 //! `paddock_state::Outboxes`. Time comes in as `paddock_state::Now`; the Raft library is known to this crate alone.
 
 mod admission;
+mod applied_log;
 mod applied_position;
 mod batch;
 mod cluster;
@@ -55,6 +56,7 @@ mod snapshot_transfer;
 #[cfg(feature = "testing")]
 pub mod testing;
 
+pub use applied_log::{AppliedEntry, AppliedLog, NotKept};
 pub use batch::Batch;
 pub use cluster::Cluster;
 pub use effects::{Applied, Effects, Install, SnapshotRead, SnapshotWrite};
@@ -65,7 +67,7 @@ pub use input::Input;
 pub use log_entry::LogEntry;
 pub use membership::Membership;
 pub use message::is_of_log;
-pub use offline::{EntryPart, apply_and_tell, apply_offline, tell_unapplied};
+pub use offline::{EntryPart, apply_and_tell, apply_offline, apply_while, tell_unapplied};
 pub use options::{Founding, ReplicaOptions};
 pub use presence::Presence;
 pub use proposal_sizes::ProposalSizes;

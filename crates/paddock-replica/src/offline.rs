@@ -39,6 +39,29 @@ pub fn apply_and_tell(tree: &mut Tree, entry: &LogEntry, tell: &mut dyn FnMut(&T
     tell(tree, EntryPart::Membership(&format!("{configuration:?}")));
 }
 
+/// Applies the commands of an entry as `apply_offline` does, for as long as `goes_on` says so of the next one. False if it has said no.
+pub fn apply_while(
+    tree: &mut Tree,
+    entry: &LogEntry,
+    goes_on: &mut dyn FnMut(&Tree, &Command<'_>) -> bool,
+) -> bool {
+    if ConfigurationEntry::decode(&entry.payload).is_some() {
+        apply_offline(tree, entry);
+        return true;
+    }
+    tree.begin_entry(floor(&entry.payload));
+    for batch in batches(&entry.payload) {
+        let is_new = batch.number == Batch::UNNUMBERED || tree.admit(batch.origin, batch.number);
+        for command in batch.commands().filter(|_| is_new) {
+            if !goes_on(tree, &command) {
+                return false;
+            }
+            apply_command(tree, &command);
+        }
+    }
+    true
+}
+
 /// Tells of the parts of an entry that cannot be applied, since the state before it is not known.
 pub fn tell_unapplied(entry: &LogEntry, tell: &mut dyn FnMut(EntryPart<'_, '_>)) {
     match ConfigurationEntry::decode(&entry.payload) {

@@ -1,10 +1,10 @@
 //! State of a member together with its place in the log.
 
-use paddock_proto::SessionId;
+use paddock_proto::{SessionId, Zxid};
 use paddock_state::{MemberFacts, State};
-use paddock_tree::Tree;
+use paddock_tree::{OutcomeNote, Tree};
 
-use crate::Membership;
+use crate::{AppliedLog, LogEntry, Membership};
 
 /// The state, the entry of the log that it was applied up to, and the membership as of that entry. All three change
 /// together, under the lock of the state.
@@ -16,16 +16,20 @@ pub struct Replicated {
     membership: Membership,
     /// Others have the state between two commands of an entry.
     is_within_entry: bool,
+    /// Entries that were applied last.
+    applied_log: AppliedLog,
 }
 
 impl Replicated {
     /// State as of entry `applied` (index and term), with the membership of that moment.
     pub fn new(tree: Tree, applied: (u64, u64), membership: Membership) -> Replicated {
-        Replicated { state: State::new(tree), applied, membership, is_within_entry: false }
+        let applied_log = AppliedLog::new(applied.0, tree.zxid());
+        Replicated { state: State::new(tree), applied, membership, is_within_entry: false, applied_log }
     }
 
     /// Puts the state of a snapshot in the place of this one, and drops all watches.
     pub fn replace(&mut self, tree: Tree, applied: (u64, u64), membership: Membership) {
+        self.applied_log.begin_anew(applied.0, tree.zxid());
         self.state.replace(tree);
         (self.applied, self.membership) = (applied, membership);
     }
@@ -83,6 +87,21 @@ impl Replicated {
         self.is_within_entry = is_within_entry;
     }
 
+    /// From now on entries are kept when they have been applied, as many bytes of them.
+    pub fn keep_applied(&mut self, bytes_max: usize) {
+        self.applied_log.keep(bytes_max);
+    }
+
+    /// The entries that were applied last.
+    pub fn applied_log(&self) -> &AppliedLog {
+        &self.applied_log
+    }
+
+    /// Takes the outcome of the next command of an entry; `None` if it had been applied before.
+    pub(crate) fn note_outcome(&mut self, note: Option<OutcomeNote>) {
+        self.applied_log.note(note);
+    }
+
     pub fn membership(&self) -> &Membership {
         &self.membership
     }
@@ -91,8 +110,11 @@ impl Replicated {
         self.membership = membership;
     }
 
-    pub(crate) fn set_applied(&mut self, index: u64, term: u64) {
+    /// This entry was applied to a state with the zxid `before`.
+    pub(crate) fn set_applied(&mut self, entry: LogEntry, before: Zxid) {
+        let LogEntry { index, term, .. } = entry;
         assert!(index == self.applied.0 + 1, "entry {index} applied after entry {}", self.applied.0);
         self.applied = (index, term);
+        self.applied_log.push(entry, before);
     }
 }

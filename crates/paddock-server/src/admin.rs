@@ -7,10 +7,12 @@ mod authorization;
 mod browsers;
 mod commands;
 mod ensemble;
+mod follow;
 mod health;
 mod hosts;
 mod keeper;
 mod keeper_client;
+mod log_entries;
 mod logins;
 mod orders;
 mod page;
@@ -22,6 +24,7 @@ mod shed;
 mod snapshot;
 mod starting;
 mod storage;
+mod stream_places;
 #[cfg(test)]
 mod tests;
 mod visibility;
@@ -63,6 +66,9 @@ pub(crate) const ROUTES: &[Route<Admin>] = &[
     Route::post("/api/v1/lead/yield", yield_lead).for_administrators(),
     Route::post("/api/v1/lead/request", request_lead).for_administrators(),
     Route::post("/api/v1/snapshot", order_snapshot).for_administrators(),
+    Route::get("/api/v1/snapshot", snapshot::send).for_administrators(),
+    Route::get("/api/v1/changes", follow::follow).for_administrators(),
+    Route::get("/api/v1/log", log_entries::send).for_administrators(),
     Route::get("/api/v1/commands", keeper::command),
     Route::get("/api/v1/commands/*", keeper::command),
     Route::post("/api/v1/commands", keeper::command).judges_orders().takes(keeper::COMMAND_BYTES_MAX),

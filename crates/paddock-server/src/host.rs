@@ -161,6 +161,7 @@ fn let_go(
     let woken = post(shared, outboxes, applied);
     let deaths = state.take_deaths();
     drop(state);
+    shared.change_signal.notify();
     woken.into_iter().for_each(|worker| shared.mailboxes.of(worker).wake());
     if let Some(audit) = &shared.opened.audit {
         deaths.iter().for_each(|(session, path)| audit.ephemeral_deleted(session.0, path));

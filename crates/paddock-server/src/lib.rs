@@ -18,6 +18,7 @@
 
 mod admin;
 mod audit;
+mod change_signal;
 mod clients;
 mod clock;
 mod config;

@@ -30,6 +30,11 @@ impl Operator {
         self.shared.engine.standing().committed
     }
 
+    /// True if this process is a member, which has a log.
+    pub(crate) fn is_member(&self) -> bool {
+        self.engine.is_member()
+    }
+
     /// Takes a snapshot and waits for it; `None` if it failed, or took longer than `patience`.
     pub(crate) fn take_snapshot(&self, patience: Duration) -> Option<SnapshotTaken> {
         let wanted = self.shared.statistics.snapshots.next();

@@ -13,6 +13,7 @@ use parking_lot::RwLock;
 
 use crate::Config;
 use crate::audit::Audit;
+use crate::change_signal::ChangeSignal;
 use crate::clock::Clock;
 use crate::engine_report::{EngineBoard, EngineReport};
 use crate::lifecycle::Lifecycle;
@@ -51,6 +52,8 @@ pub(crate) struct Shared {
     /// The engine, as it has told of itself last.
     pub(crate) engine: EngineBoard,
     pub(crate) life: Lifecycle,
+    /// Wakes those who follow the changes of the state.
+    pub(crate) change_signal: ChangeSignal,
 }
 
 impl Shared {
@@ -72,6 +75,7 @@ impl Shared {
             mailboxes: Mailboxes::new(config.worker_count()),
             engine: EngineBoard::default(),
             life: Lifecycle::default(),
+            change_signal: ChangeSignal::default(),
             live: LiveConfig::new(config.clone()),
             config,
         }
@@ -129,5 +133,6 @@ impl Shared {
     pub(crate) fn stop(&self) {
         self.life.stop();
         self.mailboxes.wake_all();
+        self.change_signal.notify();
     }
 }

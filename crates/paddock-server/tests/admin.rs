@@ -273,7 +273,7 @@ async fn restore_is_refused_with_the_way_to_do_it() {
         let refused = request(address, "POST", path, head).await;
         let error = refused.json()["error"].as_str().unwrap_or_default().to_owned();
         assert_eq!(refused.status, 501, "{path}: {error}");
-        assert!(error.contains("paddock import zookeeper"), "{path}: {error}");
+        assert!(error.contains("paddock restore"), "{path}: {error}");
     }
     assert_eq!(get(address, "/ready").await.status, 200);
     shutdown(server).await;

@@ -9,6 +9,7 @@
 
 mod access;
 mod command;
+mod command_words;
 mod computed;
 mod create;
 mod delete;
@@ -29,6 +30,7 @@ mod member_bytes;
 mod multi;
 mod origins;
 mod outcome;
+mod outcome_note;
 mod passwords;
 mod quota;
 mod quota_overruns;
@@ -46,6 +48,7 @@ mod znode;
 
 pub use access::allows;
 pub use command::Command;
+pub use command_words::{CommandWords, OperationWords};
 pub use computed::COMPUTED;
 pub use draft::{Draft, DraftAcl, DraftError, DraftNode, Facts, Repairs};
 pub use ensemble::{Ensemble, digest_of_members, lines as member_lines, parse_members};
@@ -56,6 +59,7 @@ pub use load::{LoadError, TreeLoader};
 pub use long_removal::{LongRemoval, REMOVED_AT_ONCE};
 pub use origins::Origin;
 pub use outcome::{Change, Changes, Outcome};
+pub use outcome_note::OutcomeNote;
 pub use passwords::ShownPassword;
 pub use quota::QuotaUse;
 pub use quota_overruns::{QuotaLimit, QuotaOverrun, QuotaOverruns};

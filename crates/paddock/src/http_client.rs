@@ -11,7 +11,7 @@ use paddock_bench::ShownIdentity;
 use paddock_client::{Stream, Tls};
 use tokio::time::timeout;
 
-use crate::export::download::next_data;
+use crate::admin_client::next_data;
 
 /// Time for a connection, and for an answer.
 const WITHIN: Duration = Duration::from_secs(5);

@@ -2,7 +2,6 @@
 //!
 //! Exit codes: 0 when all that was read is whole, 1 when something is damaged or cannot be read.
 
-mod change;
 mod common;
 mod foreign;
 mod log;

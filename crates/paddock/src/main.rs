@@ -4,6 +4,8 @@
 //! when a second signal cut the orderly end short. Those of `diff` are as diff(1) has them.
 
 mod access;
+mod admin_client;
+mod backup;
 mod bench;
 mod diff;
 mod doctor;
@@ -17,9 +19,11 @@ mod inspect;
 mod logs;
 mod members;
 mod moving;
+mod restore;
 mod server;
 mod shell;
 mod signals;
+mod tail;
 mod version;
 
 use std::panic;
@@ -60,6 +64,9 @@ enum Command {
     Members(Box<members::MembersArgs>),
     Inspect(inspect::InspectArgs),
     Doctor(Box<doctor::DoctorArgs>),
+    Tail(tail::TailArgs),
+    Backup(backup::BackupArgs),
+    Restore(restore::RestoreArgs),
 }
 
 fn main() -> ExitCode {
@@ -89,6 +96,9 @@ fn run(command: Command) -> ExitCode {
         Command::Members(args) => members::run(&args),
         Command::Inspect(args) => moving::ended(inspect::run(&args)),
         Command::Doctor(args) => doctor::run(&args),
+        Command::Backup(args) => moving::ended(backup::run(&args)),
+        Command::Restore(args) => moving::ended(restore::run(&args)),
+        Command::Tail(args) => moving::ended(tail::run(&args)),
     }
 }
 

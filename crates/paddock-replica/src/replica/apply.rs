@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use paddock_proto::jute::Writer;
 use paddock_proto::{ErrorCode, OpCode, SessionId, Write, WriteReply};
 use paddock_state::{ConnId, Connected, Now, Outboxes, ProvenIds, QueuedRead, Resumption, State};
-use paddock_tree::{Command, Outcome, Tree};
+use paddock_tree::{Command, Outcome, OutcomeNote, Tree};
 
 use super::Replica;
 use crate::batch::{Batch, batches, floor};
@@ -23,6 +23,7 @@ impl Replica<'_> {
         let (mut applied, mut stretch) =
             (Applied::default(), Stretch::new(self.presence.options.work_at_once));
         for entry in effects.committed.drain(..) {
+            let before = held.parts().0.tree().zxid();
             match ConfigurationEntry::decode(&entry.payload) {
                 Some(change) => self.apply_configuration(entry.index, change, held.parts().0),
                 None => {
@@ -33,10 +34,11 @@ impl Replica<'_> {
                 }
             }
             let replicated = held.parts().0;
-            replicated.set_applied(entry.index, entry.term);
-            self.group.consensus.applied(entry.index);
-            self.group.applied.set(entry.index, entry.term);
-            self.group.digests.take(entry.index, replicated.tree());
+            let (index, term) = (entry.index, entry.term);
+            replicated.set_applied(entry, before);
+            self.group.consensus.applied(index);
+            self.group.applied.set(index, term);
+            self.group.digests.take(index, replicated.tree());
             applied.entries += 1;
         }
         self.presence.contact.note_applied(self.group.applied.index());
@@ -85,6 +87,10 @@ impl Replica<'_> {
         let state = held.parts().0.state_mut();
         let is_numbered = batch.number != Batch::UNNUMBERED;
         if is_numbered && !state.tree_mut().admit(batch.origin, batch.number) {
+            let replicated = held.parts().0;
+            if replicated.applied_log().is_kept() {
+                batch.commands().for_each(|_| replicated.note_outcome(None));
+            }
             return 0;
         }
         let mut items = VecDeque::new();
@@ -109,9 +115,14 @@ impl Replica<'_> {
             let refusal = self.remove_long(&command, held);
             let (replicated, out) = held.parts();
             let state = replicated.state_mut();
-            let changes = self.apply_command(now, &command, refusal, item, state, out);
+            let outcome = self.apply_command(now, &command, refusal, item, state, out);
+            let changes = outcome.changes.len();
             commands += 1;
-            if stretch.is_over(changes, out.take_events()) {
+            let is_over = stretch.is_over(changes, out.take_events());
+            if replicated.applied_log().is_kept() {
+                replicated.note_outcome(Some(OutcomeNote::of(&command, &outcome)));
+            }
+            if is_over {
                 yield_within_entry(held);
             }
         }
@@ -191,16 +202,16 @@ impl Replica<'_> {
         }
     }
 
-    /// Applies a command, or refuses it with an error that is known already. Returns the number of znodes that it changed.
-    fn apply_command(
+    /// Applies a command, or refuses it with an error that is known already. Returns the outcome.
+    fn apply_command<'c>(
         &mut self,
         now: Now,
-        command: &Command<'_>,
+        command: &Command<'c>,
         refusal: Option<ErrorCode>,
         item: Option<QueuedItem>,
         state: &mut State,
         out: &mut Outboxes,
-    ) -> usize {
+    ) -> Outcome<'c> {
         let outcome = match refusal {
             Some(error) => state.tree_mut().refuse(error),
             None => state.apply(command, out),
@@ -226,7 +237,7 @@ impl Replica<'_> {
         {
             self.end_serving(session, out);
         }
-        outcome.changes.len()
+        outcome
     }
 
     /// Answers the connection that waits for a change of members: it is in force, or has failed.

@@ -153,9 +153,8 @@ fn refuse_get(_: &Admin, _: &Request) -> Result<Fields, Failure> {
 
 /// A running member takes no other state: what its ensemble has acknowledged since would be lost on it alone.
 pub(super) fn refuse_restore(_: &Admin, _: Request) -> Response {
-    let text = "Restore is not offered. Stop all members; make a data directory of the snapshot with: paddock export zookeeper \
-                --snapshot FILE --to OLD, and: paddock import zookeeper --data-dir OLD --to NEW; start one member from it, and others \
-                with empty directories";
+    let text = "Restore is not offered. Stop all members; make a data directory of the snapshot, or of a backup, with: paddock restore \
+                --from FILE --data-dir NEW; start one member from it, and others with empty directories";
     answer("restore", Err(Failure::new(StatusCode::NOT_IMPLEMENTED, text)))
 }
 

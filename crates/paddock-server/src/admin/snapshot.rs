@@ -14,11 +14,19 @@ use paddock_replica::Role;
 use super::authorization;
 use super::commands::Failure;
 use super::parts::Admin;
+use super::requester::refused;
 
 const LAST_ZXID: HeaderName = HeaderName::from_static("last_zxid");
 const SNAPSHOT_SIZE: HeaderName = HeaderName::from_static("snapshot_size");
+/// Id of the ensemble in hexadecimal digits, 0 of a member alone.
+const CLUSTER: HeaderName = HeaderName::from_static("cluster");
 /// Time that a snapshot may take until it is given up waiting for.
 const PATIENCE: Duration = Duration::from_secs(600);
+
+/// Takes a snapshot at a route that is for administrators alone, whose connections may take their time.
+pub(super) fn send(admin: &Admin, request: Request) -> Response {
+    take(admin, &request).unwrap_or_else(|failure| refused(failure.status, failure.text))
+}
 
 /// Takes a snapshot. With `streaming=true`, or without that parameter, it is the body of the answer.
 pub(super) fn take(admin: &Admin, request: &Request) -> Result<Response, Failure> {
@@ -46,6 +54,8 @@ pub(super) fn take(admin: &Admin, request: &Request) -> Result<Response, Failure
     } else {
         Response::of("application/octet-stream", "")
     };
+    let cluster = shared.state.read().tree().ensemble().map_or(0, |ensemble| ensemble.cluster);
+    let response = response.with_header(CLUSTER, &format!("{cluster:016x}"));
     let response = response.with_header(LAST_ZXID, &format!("0x{:x}", taken.zxid));
     Ok(response.with_header(SNAPSHOT_SIZE, &bytes.to_string()))
 }

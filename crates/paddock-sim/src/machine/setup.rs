@@ -148,6 +148,7 @@ impl Settings {
                 segment_bytes: self.segment_bytes,
                 log_compression: Chance::of(seed, "compression").permille(self.compressing),
                 entry_bytes_kept: self.entry_bytes_kept,
+                change_bytes_kept: self.entry_bytes_kept,
             },
             removed_at_once: Settings::REMOVED_AT_ONCE,
             work_at_once: self.work_at_once,

@@ -7,6 +7,7 @@ use paddock_proto::{ErrorCode, EventKind, Perms, Reconfig, Stat, WriteReply};
 
 use super::{CONFIG, Circumstances, Tree};
 use crate::ensemble::{Ensemble, members_asked_for, parse_members, real_members};
+use crate::origins::Origins;
 use crate::outcome::Changes;
 use crate::store::NodeId;
 
@@ -59,6 +60,16 @@ impl Tree {
         self.ensemble = Some(Ensemble { cluster, members, version, target: None });
         let (node, stat) = (self.config_node(), self.config().1);
         self.write_config(node, stat.mzxid.0, stat.mtime_ms);
+    }
+
+    /// Leaves the ensemble, for a copy of the state that begins one of its own: the members are not its members, and what they had on the way
+    /// does not reach it. Znodes, sessions and zxids stay.
+    pub fn leave_ensemble(&mut self) {
+        self.origins = Origins::default();
+        if self.ensemble.take().is_some() {
+            let (node, stat) = (self.config_node(), self.config().1);
+            self.write_config(node, stat.mzxid.0, stat.mtime_ms);
+        }
     }
 
     /// Begins a change of members, if it may be. The answer comes when it has been settled.

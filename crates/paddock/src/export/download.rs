@@ -1,57 +1,32 @@
 //! The snapshot of a running member, over its HTTP interface, with TLS or without.
 
 use std::fs::File;
-use std::future::poll_fn;
 use std::io::{self, Write};
 use std::path::Path;
-use std::pin::Pin;
 
-use hyper::body::{Body, Incoming};
-use hyper::client::conn::http1;
-use hyper::header::{AUTHORIZATION, HOST};
-use hyper::{Request, Response, StatusCode};
-use hyper_util::rt::TokioIo;
+use hyper::body::Incoming;
+use hyper::{Response, StatusCode};
 use paddock_bench::ShownIdentity;
-use paddock_client::{Stream, Tls};
+use paddock_client::Tls;
 
+use crate::admin_client::{AdminError, AdminInterface, next_data};
 use crate::moving::{MovingFailure, ProgressLine};
 
 /// Path of ZooKeeper's command, with the parameter that sends the snapshot along.
 const COMMAND: &str = "/commands/snapshot?streaming=true";
+/// Path of a route for administrators alone, whose connections may take their time.
+const SNAPSHOT: &str = "/api/v1/snapshot";
 /// Header with the length of the snapshot in bytes.
 const SIZE: &str = "snapshot_size";
-/// Bytes of a refusal that are shown.
-const REFUSAL_BYTES_MAX: usize = 300;
+/// Header with the id of the ensemble, in hexadecimal digits.
+const CLUSTER: &str = "cluster";
+const WHAT: &str = "a snapshot";
 const MEBIBYTE: u64 = 1 << 20;
 
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum DownloadError {
-    #[error("{0} is no address of an HTTP interface: expected http://host:port or https://host:port")]
-    BadUrl(String),
-    #[error(
-        "https:// needs to know whom to believe: name the file of the authorities' certificates with --tls-ca"
-    )]
-    NoAuthorities,
-    #[error("connect to {address}")]
-    Connect {
-        address: String,
-        #[source]
-        source: io::Error,
-    },
-    #[error("ask {address} for a snapshot")]
-    Http {
-        address: String,
-        #[source]
-        source: hyper::Error,
-    },
-    #[error(
-        "{address} refuses a snapshot to who is no administrator: show an identity with --auth that the ACL of / names ({text})"
-    )]
-    NoAdministrator { address: String, text: String },
-    #[error("{address} gives one snapshot in a time, which rate_limit_ms sets: try again later")]
-    TooSoon { address: String },
-    #[error("{address} gives no snapshot: {status}: {text}")]
-    Refused { address: String, status: StatusCode, text: String },
+    #[error(transparent)]
+    Admin(#[from] AdminError),
     #[error("the snapshot of {address} ended after {received} of {expected} bytes")]
     Short { address: String, received: u64, expected: u64 },
     #[error("{path} is there already: remove it first")]
@@ -78,32 +53,47 @@ pub(super) fn download(
     path: &Path,
     line: &mut ProgressLine,
 ) -> Result<(), DownloadError> {
-    let (scheme, address) = address_of(url)?;
-    let tls = match scheme {
-        Scheme::Http => None,
-        Scheme::Https => Some(tls.ok_or(DownloadError::NoAuthorities)?),
-    };
+    let interface = AdminInterface::new(url, tls.cloned(), identity.cloned())?;
     let written = |source| DownloadError::Write { path: path.display().to_string(), source };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(written)?;
+    runtime.block_on(download_into(&interface, COMMAND, path, line)).map(drop)
+}
+
+/// Writes the snapshot of a member into a new file, for as long as that takes. Returns the id of its ensemble, if it has one.
+pub(crate) async fn download_snapshot(
+    interface: &AdminInterface,
+    path: &Path,
+    line: &mut ProgressLine,
+) -> Result<Option<u64>, DownloadError> {
+    download_into(interface, SNAPSHOT, path, line).await
+}
+
+async fn download_into(
+    interface: &AdminInterface,
+    route: &str,
+    path: &Path,
+    line: &mut ProgressLine,
+) -> Result<Option<u64>, DownloadError> {
+    let address = &interface.address;
     let mut file = create(path)?;
-    runtime.block_on(async {
-        let mut response = ask(&address, tls, identity).await?;
-        check(&address, &mut response).await?;
-        let expected = size_of(&response);
-        let mut received = 0;
-        let http = |source| DownloadError::Http { address: address.clone(), source };
-        while let Some(data) = next_data(response.body_mut()).await.map_err(http)? {
-            file.write_all(&data).map_err(written)?;
-            received += data.len() as u64;
-            line.show_text(|| format!("{address}: {} MiB of the snapshot", received / MEBIBYTE));
-        }
-        match expected {
-            Some(expected) if expected != received => {
-                Err(DownloadError::Short { address, received, expected })
-            }
-            _ => Ok(()),
-        }
-    })
+    let mut response = interface.get(route, WHAT).await?;
+    // ZooKeeper's commands tell of an error with 200.
+    let Some(expected) = size_of(&response) else {
+        return Err(interface.refusal(StatusCode::OK, response.body_mut(), WHAT).await.into());
+    };
+    let mut received = 0;
+    let http = |source| AdminError::Http { address: address.clone(), what: WHAT, source };
+    while let Some(data) = next_data(response.body_mut()).await.map_err(http)? {
+        let written = |source| DownloadError::Write { path: path.display().to_string(), source };
+        file.write_all(&data).map_err(written)?;
+        received += data.len() as u64;
+        line.show_text(|| format!("{address}: {} MiB of the snapshot", received / MEBIBYTE));
+    }
+    if expected != received {
+        return Err(DownloadError::Short { address: address.clone(), received, expected });
+    }
+    let cluster = response.headers().get(CLUSTER).and_then(|cluster| cluster.to_str().ok());
+    Ok(cluster.and_then(|cluster| u64::from_str_radix(cluster, 16).ok()).filter(|cluster| *cluster != 0))
 }
 
 fn create(path: &Path) -> Result<File, DownloadError> {
@@ -114,105 +104,6 @@ fn create(path: &Path) -> Result<File, DownloadError> {
     })
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Scheme {
-    Http,
-    Https,
-}
-
-/// The scheme of an address, and its `host:port`.
-fn address_of(url: &str) -> Result<(Scheme, String), DownloadError> {
-    let schemes = [("http://", Scheme::Http), ("https://", Scheme::Https)];
-    let of_scheme = schemes.iter().find_map(|(prefix, scheme)| Some((*scheme, url.strip_prefix(prefix)?)));
-    let address = of_scheme.map(|(scheme, rest)| (scheme, rest.trim_end_matches('/')));
-    let is_whole = |address: &str| {
-        address.rsplit_once(':').is_some_and(|(host, port)| !host.is_empty() && port.parse::<u16>().is_ok())
-    };
-    match address {
-        Some((scheme, address)) if is_whole(address) => Ok((scheme, address.to_owned())),
-        _ => Err(DownloadError::BadUrl(url.to_owned())),
-    }
-}
-
-async fn ask(
-    address: &str,
-    tls: Option<&Tls>,
-    identity: Option<&ShownIdentity>,
-) -> Result<Response<Incoming>, DownloadError> {
-    let stream = Stream::connect(address, tls).await;
-    let stream = stream.map_err(|source| DownloadError::Connect { address: address.to_owned(), source })?;
-    let http = |source| DownloadError::Http { address: address.to_owned(), source };
-    let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(http)?;
-    // Its failure is also that of the request, or of the body.
-    tokio::spawn(connection);
-    let mut request = Request::get(COMMAND).header(HOST, address);
-    if let Some(ShownIdentity { scheme, auth }) = identity {
-        request = request.header(AUTHORIZATION, format!("{scheme} {auth}"));
-    }
-    let bad_url = |_| DownloadError::BadUrl(address.to_owned());
-    let request = request.body(String::new()).map_err(bad_url)?;
-    sender.send_request(request).await.map_err(http)
-}
-
-/// Fails unless the answer is a snapshot.
-async fn check(address: &str, response: &mut Response<Incoming>) -> Result<(), DownloadError> {
-    let (address, status) = (address.to_owned(), response.status());
-    if status == StatusCode::OK && size_of(response).is_some() {
-        return Ok(());
-    }
-    let text = text_of(response.body_mut()).await;
-    Err(match status {
-        StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => DownloadError::NoAdministrator { address, text },
-        StatusCode::TOO_MANY_REQUESTS => DownloadError::TooSoon { address },
-        _ => DownloadError::Refused { address, status, text },
-    })
-}
-
 fn size_of(response: &Response<Incoming>) -> Option<u64> {
     response.headers().get(SIZE)?.to_str().ok()?.parse().ok()
-}
-
-/// The beginning of a refusal, in one line.
-async fn text_of(body: &mut Incoming) -> String {
-    let mut bytes = Vec::new();
-    while let Ok(Some(data)) = next_data(body).await {
-        bytes.extend_from_slice(&data);
-        if bytes.len() > REFUSAL_BYTES_MAX {
-            break;
-        }
-    }
-    bytes.truncate(REFUSAL_BYTES_MAX);
-    String::from_utf8_lossy(&bytes).split_whitespace().collect::<Vec<_>>().join(" ")
-}
-
-/// The next bytes of a body; `None` at its end.
-pub(crate) async fn next_data(body: &mut Incoming) -> Result<Option<hyper::body::Bytes>, hyper::Error> {
-    loop {
-        match poll_fn(|context| Pin::new(&mut *body).poll_frame(context)).await {
-            None => return Ok(None),
-            // Anything else than data is a trailer.
-            Some(frame) => {
-                if let Ok(data) = frame?.into_data() {
-                    return Ok(Some(data));
-                }
-            }
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_address_is_told_from_other_text() {
-        let parsed = |url| address_of(url).unwrap();
-        assert_eq!(parsed("http://paddock1:8080/"), (Scheme::Http, "paddock1:8080".to_owned()));
-        assert_eq!(parsed("https://[::1]:8080"), (Scheme::Https, "[::1]:8080".to_owned()));
-        for bad in
-            ["paddock1:8080", "ftp://paddock1:8080", "https://paddock1", "http://:8080", "http://a:b", ""]
-        {
-            assert!(matches!(address_of(bad), Err(DownloadError::BadUrl(_))), "{bad}");
-        }
-    }
 }

@@ -9,10 +9,9 @@ use paddock_proto::Stat;
 use paddock_replica::{EntryPart, LogEntry, apply_and_tell, tell_unapplied};
 use paddock_shell::time_text;
 use paddock_storage::{Index, OsDisk};
-use paddock_tree::{Command, Outcome, Tree};
+use paddock_tree::{Command, CommandWords, Outcome, OutcomeNote, Tree};
 use serde_json::{Value, json};
 
-use super::change::{CommandWords, outcome_in_words};
 use super::common::{InspectFailure, lock, unknown};
 use super::foreign;
 use crate::moving::MovingFailure;
@@ -191,7 +190,7 @@ impl<'a> ChangeTable<'a> {
     ) -> Result<(), InspectFailure> {
         let (index, term, bytes) = (entry.index, entry.term, entry.payload.len());
         let session = format!("0x{:x}", command.session.0);
-        let result = outcome.map(|outcome| outcome_in_words(change, outcome));
+        let result = outcome.map(|outcome| OutcomeNote::of(command, outcome).in_words());
         let line = if self.args.json {
             let znode = self.args.znode.is_some().then(|| stat.as_ref().map_or(Value::Null, stat_json));
             json!({

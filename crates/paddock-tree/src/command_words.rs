@@ -1,25 +1,63 @@
 //! A command in words: its operation, its path, and what it asks for.
 
-use paddock_proto::{MultiResult, Write, WriteReply};
-use paddock_tree::{Command, Outcome};
+use paddock_proto::Write;
 
-/// A command as a line of the log's table.
-pub(super) struct CommandWords {
-    pub(super) operation: String,
+use crate::Command;
+
+/// A command as a line of a table of changes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CommandWords {
+    /// Name of the operation, such as `setData`.
+    pub operation: String,
     /// The znode that it names, if it names one.
-    pub(super) path: Option<String>,
+    pub path: Option<String>,
     /// Version, bytes of data and the like.
-    pub(super) detail: String,
+    pub detail: String,
 }
 
 impl CommandWords {
-    pub(super) fn of(command: &Command<'_>) -> CommandWords {
+    /// The words of a command; those of a multi are one line for all its operations.
+    pub fn of(command: &Command<'_>) -> CommandWords {
         match &command.write {
             Ok(write) => of_write(write),
             Err(error) => {
                 CommandWords { operation: "unreadable".to_owned(), path: None, detail: error.to_string() }
             }
         }
+    }
+}
+
+/// One operation of a command, with the data that it writes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OperationWords<'a> {
+    /// Operation, path and detail.
+    pub words: CommandWords,
+    /// Data of a create or a setData, if it has some.
+    pub data: Option<&'a [u8]>,
+    /// True if it may change znodes below the one that it names.
+    pub is_recursive: bool,
+}
+
+impl<'a> OperationWords<'a> {
+    /// The operations of a command: those of a multi, or the one that it is.
+    pub fn list(command: &Command<'a>) -> Vec<OperationWords<'a>> {
+        match &command.write {
+            Ok(Write::Multi(writes)) => writes.iter().map(OperationWords::of).collect(),
+            Ok(write) => vec![OperationWords::of(write)],
+            Err(_) => {
+                vec![OperationWords { words: CommandWords::of(command), data: None, is_recursive: false }]
+            }
+        }
+    }
+
+    fn of(write: &Write<'a>) -> OperationWords<'a> {
+        let data = match write {
+            Write::Create(create) => create.data,
+            Write::SetData { data, .. } => *data,
+            _ => None,
+        };
+        let is_recursive = matches!(write, Write::RemoveRecursive { .. });
+        OperationWords { words: of_write(write), data, is_recursive }
     }
 }
 
@@ -84,24 +122,4 @@ fn of_version(version: i32) -> String {
 
 fn joined(parts: &[String]) -> String {
     parts.iter().filter(|part| !part.is_empty()).cloned().collect::<Vec<_>>().join(", ")
-}
-
-/// The outcome in a word: `ok`, the path that a create made, or the error.
-pub(super) fn outcome_in_words(change: &CommandWords, outcome: &Outcome<'_>) -> String {
-    match &outcome.result {
-        Ok(WriteReply::Created { path } | WriteReply::CreatedWithStat { path, .. })
-            if change.path.as_deref() != Some(path.as_ref()) =>
-        {
-            format!("ok {path}")
-        }
-        Ok(WriteReply::Multi(results)) => {
-            let failed = results.iter().enumerate().find_map(|(place, result)| match result {
-                MultiResult::Failed(Some(error)) => Some(format!("{error:?} of operation {}", place + 1)),
-                _ => None,
-            });
-            failed.unwrap_or_else(|| "ok".to_owned())
-        }
-        Ok(_) => "ok".to_owned(),
-        Err(error) => format!("{error:?}"),
-    }
 }

@@ -1,0 +1,218 @@
+//! `paddock backup`: the state of a running member, and its log, into a file or a directory.
+
+pub(crate) mod archive;
+pub(crate) mod collect;
+pub(crate) mod failure;
+pub(crate) mod manifest;
+pub(crate) mod place;
+
+use std::fs::{self, File};
+use std::io::{self, BufWriter, Write as _};
+use std::num::NonZeroUsize;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, UNIX_EPOCH};
+
+use paddock_shell::time_text;
+
+use crate::admin_client::{AdminArgs, AdminInterface};
+use crate::moving::{MovingFailure, ProgressLine};
+use collect::BackupSource;
+use failure::BackupFailure;
+use manifest::Manifest;
+use place::{BackupPlace, Workshop};
+
+const EXAMPLES: &str = "\
+Examples:
+  paddock backup paddock1:8080 --auth @identity --to backups/                a new backup in a directory, with a name of its own
+  paddock backup paddock1:8080 --auth @identity --to backups/ --incremental  the log since the newest one there
+  paddock backup paddock1:8080 --auth @identity --to backups/ --keep 7       and the oldest go, so that seven are left
+  paddock backup paddock1:8080 --auth @identity --to today.paddock           one file
+  paddock backup paddock1:8080 --auth @identity --to - | age -r KEY > today.age
+
+The only line of the file is digest:USER:PASSWORD, an identity that the ACL of / names with every permission. A member gives a snapshot
+once in five minutes, unless its setting rate_limit_ms says otherwise. Restore: paddock restore --help";
+
+/// Back up a running member: a snapshot as of one moment, and the log since
+///
+/// Znodes are as they are, with Stats, ACLs, TTLs and the counters of sequential children. With the log, any moment between can be restored.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct BackupArgs {
+    /// HTTP interface of a member (admin_listen); any member will do
+    #[arg(value_name = "HOST:ADMINPORT")]
+    host: String,
+    /// Place of the backup: a directory for several (it exists, or ends with /), a new file, or - for standard output
+    #[arg(long, value_name = "PLACE")]
+    to: String,
+    /// Take the log along that was written while the snapshot was
+    #[arg(long, conflicts_with = "incremental")]
+    with_log: bool,
+    /// Add the log since the newest backup in the place to that backup; make a new one only if there is none
+    #[arg(long)]
+    incremental: bool,
+    /// Remove the oldest backups in the place, so that as many are left
+    #[arg(long, value_name = "COUNT")]
+    keep: Option<NonZeroUsize>,
+    /// Print what was made as JSON
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    access: AdminArgs,
+}
+
+/// Place that the options name.
+enum BackupTarget {
+    Place(BackupPlace),
+    File(PathBuf),
+    Output,
+}
+
+impl BackupTarget {
+    fn of(text: &str) -> Result<BackupTarget, BackupFailure> {
+        if text == "-" {
+            return Ok(BackupTarget::Output);
+        }
+        let path = Path::new(text);
+        if path.is_dir() || text.ends_with('/') {
+            return Ok(BackupTarget::Place(BackupPlace::Directory(path.to_owned())));
+        }
+        if path.exists() {
+            return Err(BackupFailure::Wish(format!("{text} is there already: nothing is written over")));
+        }
+        Ok(BackupTarget::File(path.to_owned()))
+    }
+}
+
+pub(crate) fn run(args: &BackupArgs) -> Result<(), MovingFailure> {
+    let interface = args.access.interface(&args.host)?;
+    let target = BackupTarget::of(&args.to)?;
+    if !matches!(target, BackupTarget::Place(_)) && (args.incremental || args.keep.is_some()) {
+        let why = "--incremental and --keep are for a place of several backups: a directory";
+        return Err(BackupFailure::Wish(why.to_owned()).into());
+    }
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(BackupFailure::io("start", "the runtime"))?;
+    let mut line = ProgressLine::start();
+    let mut work = Work { args, interface: &interface, runtime, line: &mut line };
+    let made = match &target {
+        BackupTarget::Place(place) => work.into_place(place),
+        BackupTarget::File(file) => work.into_file(file),
+        BackupTarget::Output => work.into_output(),
+    };
+    line.end();
+    let (name, manifest) = made?;
+    report(args, &target, &name, &manifest);
+    Ok(())
+}
+
+/// The work of one call.
+struct Work<'a> {
+    args: &'a BackupArgs,
+    interface: &'a AdminInterface,
+    runtime: tokio::runtime::Runtime,
+    line: &'a mut ProgressLine,
+}
+
+impl Work<'_> {
+    /// Returns the name of the backup there, and its manifest.
+    fn into_place(&mut self, place: &BackupPlace) -> Result<(String, Manifest), BackupFailure> {
+        let workshop = place.workshop()?;
+        let newest = if self.args.incremental { place.names()?.pop() } else { None };
+        let done = match newest {
+            Some(name) => {
+                let mut manifest = place.manifest(&name)?;
+                let source = BackupSource { interface: self.interface, dir: workshop.path() };
+                if let Some(file) = self.runtime.block_on(source.log(&mut manifest, self.line))? {
+                    place.add(&name, &workshop, &file, &manifest)?;
+                }
+                (name, manifest)
+            }
+            None => {
+                let manifest = self.make(&workshop)?;
+                let name = name_of(&manifest);
+                place.put(&name, workshop, &manifest)?;
+                (name, manifest)
+            }
+        };
+        if let Some(keep) = self.args.keep {
+            let names = place.names()?;
+            for old in &names[..names.len().saturating_sub(keep.get())] {
+                place.remove(old)?;
+            }
+        }
+        Ok(done)
+    }
+
+    fn into_file(&mut self, file: &Path) -> Result<(String, Manifest), BackupFailure> {
+        let dir = file.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let workshop = Workshop::new(dir)?;
+        let manifest = self.make(&workshop)?;
+        let unnamed = workshop.path().join("archive");
+        let written = File::create_new(&unnamed).and_then(|out| {
+            let mut out = BufWriter::new(out);
+            archive::write(workshop.path(), &manifest, &mut out)?;
+            out.into_inner().map_err(io::IntoInnerError::into_error)?.sync_all()
+        });
+        written.map_err(BackupFailure::io("write", unnamed.display()))?;
+        // A link takes no name that another file has got meanwhile.
+        fs::hard_link(&unnamed, file).map_err(BackupFailure::io("name", file.display()))?;
+        place::sync_directory(dir)?;
+        Ok((file.display().to_string(), manifest))
+    }
+
+    fn into_output(&mut self) -> Result<(String, Manifest), BackupFailure> {
+        let workshop = Workshop::new(&std::env::temp_dir())?;
+        let manifest = self.make(&workshop)?;
+        let written = archive::write(workshop.path(), &manifest, &mut BufWriter::new(io::stdout().lock()));
+        written.map_err(BackupFailure::io("write", "standard output"))?;
+        Ok(("-".to_owned(), manifest))
+    }
+
+    /// A new backup in the workshop.
+    fn make(&mut self, workshop: &Workshop) -> Result<Manifest, BackupFailure> {
+        let source = BackupSource { interface: self.interface, dir: workshop.path() };
+        let (line, with_log) = (&mut *self.line, self.args.with_log);
+        self.runtime.block_on(async {
+            let mut manifest = source.snapshot(line).await?;
+            if with_log {
+                source.log(&mut manifest, line).await?;
+            }
+            Ok(manifest)
+        })
+    }
+}
+
+/// Name of a new backup: its time, by which they are ordered, and its zxid.
+fn name_of(manifest: &Manifest) -> String {
+    let time = UNIX_EPOCH + Duration::from_millis(manifest.snapshot.time_ms.unsigned_abs());
+    let time = humantime::format_rfc3339_millis(time).to_string();
+    let digits: String = time.chars().filter(|character| !"-:.".contains(*character)).collect();
+    format!("{digits}-{:016x}", manifest.snapshot.zxid)
+}
+
+/// Says what was made: on standard error if the backup goes to standard output.
+fn report(args: &BackupArgs, target: &BackupTarget, name: &str, manifest: &Manifest) {
+    let end = manifest.end();
+    let bytes: u64 = manifest.parts().map(|part| part.bytes).sum();
+    let text = if args.json {
+        serde_json::json!({
+            "backup": name, "cluster": manifest.cluster, "snapshot_zxid": format!("0x{:x}", manifest.snapshot.zxid),
+            "zxid": format!("0x{:x}", end.zxid), "time_ms": end.time_ms, "bytes": bytes, "logs": manifest.logs.len(),
+        })
+        .to_string()
+    } else {
+        format!(
+            "backup    {name}\nsnapshot  zxid 0x{:x}, {}\nlog       {} parts, to zxid 0x{:x}, {}\nbytes     {bytes}",
+            manifest.snapshot.zxid,
+            time_text(manifest.snapshot.time_ms),
+            manifest.logs.len(),
+            end.zxid,
+            time_text(end.time_ms),
+        )
+    };
+    // The work is done, whether or not its report is read.
+    let _ = match target {
+        BackupTarget::Output => writeln!(io::stderr(), "{text}"),
+        _ => writeln!(io::stdout(), "{text}"),
+    };
+}
