@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use paddock_proto::jute::Reader;
+use paddock_proto::jute::{Reader, Writer as _};
 use paddock_proto::{Acl, CreateMode, DecodeError, ErrorCode, OpCode, Stat, WriteReply, encode};
 
 use crate::Data;
@@ -41,6 +41,24 @@ impl Multi {
     /// Adds [`Client::create_with_acl`](crate::Client::create_with_acl).
     pub fn create_with_acl(mut self, path: &str, data: &[u8], acl: &[Acl], mode: CreateMode) -> Multi {
         encode::create(self.operation(encode::create_op(mode)), path, Some(data), acl, mode);
+        self
+    }
+
+    /// Adds the making of a znode of any kind, with data that may be null. `ttl_ms`, in milliseconds, is for the modes with a TTL alone;
+    /// `None` is for all others.
+    pub fn create_any(
+        mut self,
+        path: &str,
+        data: Option<&[u8]>,
+        acl: &[Acl],
+        mode: CreateMode,
+        ttl_ms: Option<i64>,
+    ) -> Multi {
+        let body = self.operation(if ttl_ms.is_some() { OpCode::CreateTtl } else { encode::create_op(mode) });
+        encode::create(body, path, data, acl, mode);
+        if let Some(ttl_ms) = ttl_ms {
+            body.put_i64(ttl_ms);
+        }
         self
     }
 

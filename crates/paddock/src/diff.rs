@@ -6,7 +6,7 @@ mod comparison;
 pub(crate) mod failure;
 pub(crate) mod seen;
 pub(crate) mod server;
-mod side;
+pub(crate) mod side;
 
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -40,7 +40,8 @@ shown with its passwords hidden, and so differs: give --auth for it.";
 /// Compare two trees, znode by znode: data, ACL and every number of the Stat
 ///
 /// A and B are servers (host:port, with commas between several of one ensemble), data directories of Paddock or ZooKeeper (with a
-/// comma and the directory of its transaction log, if that is another one), or snapshot files of ZooKeeper.
+/// comma and the directory of its transaction log, if that is another one), or snapshot files
+/// of either: those of Paddock are called snapshot-….
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {

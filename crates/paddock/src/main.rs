@@ -10,12 +10,14 @@ mod bench;
 mod diff;
 mod doctor;
 mod documents;
+mod dump;
 mod etcd_access;
 mod export;
 mod http_client;
 mod identity_source;
 mod import;
 mod inspect;
+mod load;
 mod logs;
 mod members;
 mod moving;
@@ -67,6 +69,8 @@ enum Command {
     Tail(tail::TailArgs),
     Backup(backup::BackupArgs),
     Restore(restore::RestoreArgs),
+    Dump(Box<dump::DumpArgs>),
+    Load(Box<load::LoadArgs>),
 }
 
 fn main() -> ExitCode {
@@ -99,6 +103,8 @@ fn run(command: Command) -> ExitCode {
         Command::Backup(args) => moving::ended(backup::run(&args)),
         Command::Restore(args) => moving::ended(restore::run(&args)),
         Command::Tail(args) => moving::ended(tail::run(&args)),
+        Command::Dump(args) => moving::ended(dump::run(&args)),
+        Command::Load(args) => moving::ended(load::run(&args)),
     }
 }
 

@@ -64,6 +64,17 @@ fn bytes(seen: &Seen) -> String {
     seen.data.as_ref().map_or_else(|| "null".to_owned(), |data| format!("{} bytes", data.len()))
 }
 
+/// Children that were ever made: the number that the next sequential child gets. A Stat counts creates and deletes together; where it
+/// counts more, as ClickHouse Keeper's does, this is more than were made, and never less.
+pub(crate) fn creates(stat: &Stat) -> i64 {
+    (i64::from(stat.cversion) + i64::from(stat.num_children) + 1).div_euclid(2)
+}
+
+/// True if the password of an identity is hidden from who asks.
+pub(crate) fn has_hidden_acl(znode: &Seen) -> bool {
+    znode.acl.iter().any(|entry| entry.id.scheme == "digest" && entry.id.id.ends_with(":x"))
+}
+
 /// Order in which a walk meets paths: a parent before its children, children by the bytes of their names.
 pub(crate) fn walk_order(a: &str, b: &str) -> Ordering {
     // The root is the one path whose only name is empty, and an empty name comes first.

@@ -64,11 +64,21 @@ impl<'a> ServerWalk<'a> {
         servers: &'a str,
         exclude: &'a [String],
     ) -> Result<ServerWalk<'a>, DiffFailure> {
+        ServerWalk::below("/", client, servers, exclude).await
+    }
+
+    /// A walk over a znode and all below it.
+    pub(crate) async fn below(
+        root: &str,
+        client: Client,
+        servers: &'a str,
+        exclude: &'a [String],
+    ) -> Result<ServerWalk<'a>, DiffFailure> {
         // Whatever was acknowledged elsewhere is to be seen here.
         let synced = client.sync("/").await;
         synced.map_err(|source| DiffFailure::Client { server: servers.to_owned(), source })?;
         let mut walk = ServerWalk { client, servers, exclude, waiting: Vec::new() };
-        walk.push("/".to_owned());
+        walk.push(root.to_owned());
         Ok(walk)
     }
 

@@ -14,19 +14,22 @@ use crate::moving::ProgressLine;
 
 /// Place of a tree, with the tree itself if it was read from files.
 #[derive(Debug)]
-pub(super) enum DiffSource {
+pub(crate) enum DiffSource {
     Servers(String),
     Tree(Box<Tree>),
 }
 
 impl DiffSource {
-    pub(super) fn open(name: &str, line: &mut ProgressLine) -> Result<DiffSource, DiffFailure> {
+    pub(crate) fn open(name: &str, line: &mut ProgressLine) -> Result<DiffSource, DiffFailure> {
         let path = Path::new(name);
         if path.is_dir() {
             return read_directory(path, None, line).map(|tree| DiffSource::Tree(Box::new(tree)));
         }
         if let Some((path, log_dir)) = directories(name) {
             return read_directory(path, Some(log_dir), line).map(|tree| DiffSource::Tree(Box::new(tree)));
+        }
+        if path.is_file() && is_own_snapshot(path) {
+            return Ok(DiffSource::Tree(Box::new(paddock_member::read_snapshot(&OsDisk, path)?)));
         }
         if path.is_file() {
             let loaded = paddock_files::load_snapshot(path, &mut |progress| line.show(progress))?;
@@ -66,6 +69,11 @@ fn read_directory(path: &Path, log_dir: Option<&Path>, line: &mut ProgressLine) 
     Ok(loaded.tree)
 }
 
+/// True for a name that Paddock's snapshots have; those of ZooKeeper have a point in place of the hyphen.
+fn is_own_snapshot(path: &Path) -> bool {
+    path.file_name().and_then(|name| name.to_str()).is_some_and(|name| name.starts_with("snapshot-"))
+}
+
 fn is_server_list(name: &str) -> bool {
     name.split(',').all(|server| {
         server.rsplit_once(':').is_some_and(|(host, port)| !host.is_empty() && port.parse::<u16>().is_ok())
@@ -73,13 +81,13 @@ fn is_server_list(name: &str) -> bool {
 }
 
 /// A walk over one of the trees.
-pub(super) enum Side<'a> {
+pub(crate) enum Side<'a> {
     Server(Box<ServerWalk<'a>>),
     Tree { tree: &'a Tree, znodes: Znodes<'a>, exclude: &'a [String] },
 }
 
 impl<'a> Side<'a> {
-    pub(super) async fn begin(
+    pub(crate) async fn begin(
         source: &'a DiffSource,
         access: &Access,
         exclude: &'a [String],
@@ -92,7 +100,7 @@ impl<'a> Side<'a> {
         })
     }
 
-    pub(super) async fn next(&mut self) -> Result<Option<Seen>, DiffFailure> {
+    pub(crate) async fn next(&mut self) -> Result<Option<Seen>, DiffFailure> {
         match self {
             Side::Server(walk) => walk.next().await,
             Side::Tree { tree, znodes, exclude } => Ok(next_stored(tree, znodes, exclude)),
@@ -100,7 +108,7 @@ impl<'a> Side<'a> {
     }
 
     /// Ends the session, if there is one.
-    pub(super) async fn close(&self) {
+    pub(crate) async fn close(&self) {
         if let Side::Server(walk) = self {
             walk.close().await;
         }

@@ -1,9 +1,9 @@
 //! The parts of a znode that a copy through the client protocol can keep: that it is there, its data, its ACL, and the counter of
 //! its sequential children.
 
-use paddock_client::{SessionId, Stat};
+use paddock_client::SessionId;
 
-use crate::diff::seen::Seen;
+use crate::diff::seen::{Seen, creates};
 
 /// Owner that ClickHouse Keeper shows of containers and of znodes with a TTL, without saying which of them it is.
 const CONTAINER_OR_TTL: SessionId = SessionId(i64::MIN);
@@ -61,21 +61,12 @@ impl Unequal {
     }
 }
 
-/// Children that were ever made: the number that the next sequential child gets. A Stat counts creates and deletes together; where it
-/// counts more, as ClickHouse Keeper's does, this is more than were made, and never less.
-fn creates(stat: &Stat) -> i64 {
-    (i64::from(stat.cversion) + i64::from(stat.num_children) + 1).div_euclid(2)
-}
-
-/// True if the password of an identity is hidden from who asks.
-pub(super) fn has_hidden_acl(znode: &Seen) -> bool {
-    znode.acl.iter().any(|entry| entry.id.scheme == "digest" && entry.id.id.ends_with(":x"))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use paddock_client::{Acl, Id, Perms, Zxid};
+    use paddock_client::{Acl, Id, Perms, Stat, Zxid};
+
+    use crate::diff::seen::has_hidden_acl;
 
     fn stat(cversion: i32, num_children: i32) -> Stat {
         let none = Zxid(0);

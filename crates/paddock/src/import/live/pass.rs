@@ -4,10 +4,10 @@ use std::io::{self, Write};
 use std::ops::AddAssign;
 
 use super::failure::LiveFailure;
-use super::kept::{Kind, Unequal, has_hidden_acl, kind_of};
+use super::kept::{Kind, Unequal, kind_of};
 use super::pair::{LivePair, Places};
 use super::writes::Writes;
-use crate::diff::seen::{Seen, order_of};
+use crate::diff::seen::{Seen, has_hidden_acl, order_of};
 use crate::diff::server::ServerWalk;
 use crate::moving::ProgressLine;
 
