@@ -5,9 +5,13 @@ use std::io::{Seek as _, Write as _};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::thread;
 
+use paddock_client::{Client, ClientOptions, CreateMode};
 use paddock_tests::screen::Screen;
-use paddock_tests::server::{Server, ServerKind, environment};
+use paddock_tests::server::{Server, ServerKind, environment, free_port};
 
 /// The shell's command line, with its state below a directory.
 fn shell(server: &Server, state: &Path) -> Command {
@@ -299,4 +303,83 @@ fn a_shell_without_a_server_says_so_and_connects_later() {
     screen.wait_for_last("connected", &stage.prompt);
     screen.enter("help create");
     screen.wait_for("help", "Example: create -e -s /lock- mine");
+}
+
+/// Asks for a znode until it is told to end.
+fn ask(address: String, path: &str, is_over: &AtomicBool) {
+    let runtime =
+        tokio::runtime::Builder::new_current_thread().enable_all().build().expect("start a runtime");
+    runtime.block_on(async {
+        let client = Client::connect(&address, ClientOptions::default()).await.expect("connect");
+        client.create(path, &[b'x'; 1000], CreateMode::Persistent).await.expect("create");
+        while !is_over.load(Relaxed) {
+            client.get_data(path).await.expect("read");
+        }
+        client.close().await.expect("close");
+    });
+}
+
+#[test]
+fn the_busiest_paths_are_seen_live_and_the_terminal_is_as_before_at_the_end() {
+    let port = free_port();
+    let server = Server::start_with(ServerKind::Paddock, &[("admin.serverPort", &port.to_string())]);
+    let is_over = Arc::new(AtomicBool::new(false));
+    let (address, told) = (server.address().to_string(), is_over.clone());
+    let asking = thread::spawn(move || ask(address, "/busy", &told));
+    let http = format!("127.0.0.1:{port}");
+    let top =
+        format!("{} top {http} --every 200ms; echo \"ended with $?\"; read line", environment("PADDOCK_BIN"));
+    let mut command = Command::new("sh");
+    command.args(["-c", &top]);
+    let screen = Screen::start("top", &command);
+    let is_shown = |shown: &str| {
+        let has_rate = |line: &str| line.starts_with(&http) && !line.contains("  0.0 ");
+        shown.lines().any(has_rate) && shown.lines().any(|line| line.ends_with(" /busy"))
+    };
+    let shown = screen.wait("busy", is_shown);
+    assert!(shown.starts_with("MEMBER") && shown.contains("standalone"), "{shown}");
+    assert!(shown.contains("SESSION in the last"), "{shown}");
+    assert!(shown.lines().last().is_some_and(|last| last.starts_with("r by requests")), "{shown}");
+    screen.press("p");
+    screen.wait_for("paused", "(paused)");
+    screen.press("p");
+    screen.wait("goes-on", |shown| !shown.contains("(paused)"));
+    screen.press("b");
+    screen.resize(60, 8);
+    screen.wait("small", |shown| {
+        let lines: Vec<&str> = shown.lines().collect();
+        lines.len() == 8 && lines[7].starts_with("r by requests") && lines[0].starts_with("MEMBER")
+    });
+    screen.press("q");
+    let shown = screen.wait_for("end", "ended with 0");
+    assert!(!shown.contains("MEMBER"), "the screen is the one of before: {shown}");
+    // What is typed is shown again, and a line ends with Enter.
+    screen.enter("typed");
+    screen.wait_for_end();
+
+    // Once, as text and as JSON.
+    let run = |arguments: &[&str]| {
+        let mut command = Command::new(environment("PADDOCK_BIN"));
+        command.arg("top").args(arguments).output().expect("run paddock top")
+    };
+    let output = run(&[&http, "--once", "--every", "200ms"]);
+    let text = String::from_utf8(output.stdout).expect("text");
+    assert!(output.status.success() && text.contains(" /busy\n"), "{text}");
+    let output = run(&[&http, "--once", "--json", "--every", "200ms"]);
+    let value: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    assert_eq!(value["paths"][0]["path"], "/busy");
+    assert!(value["members"][0]["requests_per_s"].as_f64() > Some(0.0), "{value}");
+    assert!(value["members"][0]["p99_us"].as_u64() > Some(0), "{value}");
+    let output = run(&[&http]);
+    let told = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(
+        !output.status.success() && told.contains("the output is no terminal: say --once or --json"),
+        "{told}"
+    );
+    let nowhere = format!("127.0.0.1:{}", free_port());
+    let output = run(&[&nowhere, "--once", "--every", "10ms"]);
+    let told = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(!output.status.success() && told.contains("no member answers"), "{told}");
+    is_over.store(true, Relaxed);
+    asking.join().expect("it ends in good order");
 }

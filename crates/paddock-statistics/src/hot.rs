@@ -109,6 +109,8 @@ struct Busy {
     sessions: Windows<SessionId>,
     /// Beginning of the table that is being filled, in milliseconds of the monotonic clock.
     since_ms: u64,
+    /// Time that the table before it covers, in milliseconds.
+    before_ms: u64,
 }
 
 impl Busy {
@@ -121,6 +123,7 @@ impl Busy {
         let is_recent = age_ms < 2 * WINDOW_MS;
         self.paths.before = if is_recent { paths } else { Table::default() };
         self.sessions.before = if is_recent { sessions } else { Table::default() };
+        self.before_ms = if is_recent { age_ms } else { 0 };
         self.since_ms = now_ms;
     }
 }
@@ -186,6 +189,13 @@ impl Hot {
         let mut busy = self.busy.lock();
         busy.turn(now_ms);
         (busy.paths.top(max), busy.sessions.top(max))
+    }
+
+    /// Time in milliseconds in which `top` has counted: up to a minute, less behind a start or a pause.
+    pub fn covered_ms(&self, now_ms: u64) -> u64 {
+        let mut busy = self.busy.lock();
+        busy.turn(now_ms);
+        busy.before_ms + now_ms.saturating_sub(busy.since_ms)
     }
 
     /// True if a request that took this long is worth being kept.
@@ -276,7 +286,10 @@ mod tests {
         let hot = Hot::default();
         hot.count(10_000, Some("/a"), SessionId(1), 10, SAMPLED);
         assert_eq!(hot.top(39_000, 9).0, [("/a".to_owned(), Weight { requests: 1024, bytes: 10240 })]);
+        assert_eq!(hot.covered_ms(39_000), 39_000);
         assert_eq!(hot.top(71_000, 9).0, []);
+        assert_eq!(hot.covered_ms(71_000), 32_000);
+        assert_eq!(hot.covered_ms(500_000), 0);
     }
 
     #[test]

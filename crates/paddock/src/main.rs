@@ -26,6 +26,7 @@ mod server;
 mod shell;
 mod signals;
 mod tail;
+mod top;
 mod version;
 
 use std::panic;
@@ -71,6 +72,7 @@ enum Command {
     Restore(restore::RestoreArgs),
     Dump(Box<dump::DumpArgs>),
     Load(Box<load::LoadArgs>),
+    Top(Box<top::TopArgs>),
 }
 
 fn main() -> ExitCode {
@@ -105,6 +107,7 @@ fn run(command: Command) -> ExitCode {
         Command::Tail(args) => moving::ended(tail::run(&args)),
         Command::Dump(args) => moving::ended(dump::run(&args)),
         Command::Load(args) => moving::ended(load::run(&args)),
+        Command::Top(args) => top::run(&args),
     }
 }
 

@@ -24,6 +24,7 @@ fn answer(admin: &Admin, request: &Request) -> Result<Response, Response> {
     let viewer = Viewer::of(admin, request).map_err(refused_by)?;
     let now = shared.clock.now();
     let (paths, sessions) = shared.statistics.hot.top(now.monotonic_ms, TOP);
+    let covered_ms = shared.statistics.hot.covered_ms(now.monotonic_ms);
     let paths = paths.iter().map(|(path, weight)| {
         json!({ "path": viewer.shown(path), "requests": weight.requests, "bytes": weight.bytes })
     });
@@ -31,6 +32,7 @@ fn answer(admin: &Admin, request: &Request) -> Result<Response, Response> {
         json!({ "id": hexadecimal(session.0), "requests": weight.requests, "bytes": weight.bytes })
     });
     Ok(Response::json(&json!({
+        "covered_ms": covered_ms,
         "paths": paths.collect::<Vec<_>>(),
         "sessions": sessions.collect::<Vec<_>>(),
         "slow": shared.statistics.hot.slowest(now.wall_ms).iter().map(|request| slow(request, &viewer)).collect::<Vec<_>>(),
