@@ -1,9 +1,10 @@
 //! Places where backups are kept: a directory of the file system. Each backup is a directory there, with its parts and, written last, its
 //! manifest.
 
-use std::fs::{self, File};
+use std::fs::{self, DirBuilder, File};
 use std::hash::{BuildHasher as _, RandomState};
 use std::io::{self, Read as _, Write as _};
+use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 
 use super::failure::BackupFailure;
@@ -138,7 +139,9 @@ impl Workshop {
         // Processes of different containers may have the same number.
         let path =
             within.join(format!("{UNFINISHED}{:016x}", RandomState::new().hash_one(std::process::id())));
-        fs::create_dir(&path).map_err(BackupFailure::io("create directory", path.display()))?;
+        // A snapshot holds everything, and the directory around may be one for all users.
+        let created = DirBuilder::new().mode(0o700).create(&path);
+        created.map_err(BackupFailure::io("create directory", path.display()))?;
         Ok(Workshop { path, is_taken: false })
     }
 
