@@ -257,7 +257,7 @@ fn a_disk_that_is_nearly_full_is_told() {
 #[test]
 fn a_certificate_that_ends_soon_is_told_by_the_server_and_by_its_files() {
     let stores = tempfile::tempdir().expect("make a directory");
-    pem_stores_until(stores.path(), "ours", 1, Duration::from_secs(12 * 86_400));
+    pem_stores_until(stores.path(), "ours", 1, Duration::from_secs(25 * 43_200));
     let [store, trust] = ["1.pem", "trust.pem"].map(|name| stores.path().join(name).display().to_string());
     let (port, secure) = (free_port(), free_port());
     let server = Server::start_with(
@@ -272,17 +272,17 @@ fn a_certificate_that_ends_soon_is_told_by_the_server_and_by_its_files() {
     );
     let address = server.address().to_string();
     let by_metrics = report(&[&address, "--http", &format!("http://127.0.0.1:{port}")]);
-    by_metrics.expect("warning", "certificates", &format!("{address} of its client port"), "ends in 11 days");
+    by_metrics.expect("warning", "certificates", &format!("{address} of its client port"), "ends in 12 days");
     assert_ne!(by_metrics.code, 0, "{by_metrics:#?}");
     let secure = format!("127.0.0.1:{secure}");
     // No HTTP interface answers there.
     let nowhere = format!("http://127.0.0.1:{}", free_port());
     let by_handshake = report(&[&secure, "--tls-ca", &trust, "--http", &nowhere]);
-    by_handshake.expect("warning", "certificates", &format!("{secure} that it shows"), "ends in 11 days");
+    by_handshake.expect("warning", "certificates", &format!("{secure} that it shows"), "ends in 12 days");
     by_handshake.expect("note", "unknown", &secure, "clock, disk and descriptors not known");
     let config = server.config_path().display().to_string();
     let by_file = report(&["--local", "--config", &config]);
-    by_file.expect("warning", "certificates", "file for clients", "ends in 11 days");
+    by_file.expect("warning", "certificates", "file for clients", "ends in 12 days");
 }
 
 #[tokio::test]

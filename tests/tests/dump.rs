@@ -7,6 +7,7 @@ use std::process::{Command, Output, Stdio};
 
 use paddock_client::{Acl, Client, ClientOptions, CreateMode, Id, Multi, OpCode, Perms};
 use paddock_proto::encode;
+use paddock_tests::administered::{Administered, identity_file};
 use paddock_tests::server::{Server, ServerKind, environment};
 use serde_json::Value;
 
@@ -264,7 +265,7 @@ fn lines(dump: &str) -> Vec<Value> {
 
 /// Files know TTLs and containers, which clients are not told of.
 async fn check_files(kind: ServerKind) {
-    let mut source = Server::start(ServerKind::Paddock);
+    let Administered { server: mut source, admin } = Administered::start(&[]).await;
     let client = connect(&source).await;
     let acl = [Acl::open()];
     client.create("/app", b"", CreateMode::Persistent).await.expect("create");
@@ -275,6 +276,11 @@ async fn check_files(kind: ServerKind) {
     client.close().await.expect("close");
     let address = source.address().to_string();
     let (live, _) = succeed(&["dump", &address, "--path", "/app"]);
+    // A member that runs gives an administrator a snapshot, which has all of it.
+    let (directory, url) = (tempfile::tempdir().expect("make a directory"), format!("http://{admin}"));
+    let auth = identity_file(directory.path());
+    let (snapshot, _) = succeed(&["dump", &url, "--path", "/app", "--auth", &auth]);
+    fail(&["dump", &url, "--path", "/app"], "refuses a snapshot to who is no administrator");
     source.stop();
     let data_dir = source.data_directory().display().to_string();
     let (dump, _) = succeed(&["dump", &data_dir, "--path", "/app"]);
@@ -286,6 +292,7 @@ async fn check_files(kind: ServerKind) {
         r#"{"path":"/passing","text":"1","ttl_ms":7000000}"#,
     ];
     assert_eq!(dump.lines().collect::<Vec<_>>(), expected);
+    assert_eq!(snapshot, dump);
     // A dump of a server that runs has the same lines but for these.
     assert_eq!(
         live.replace('\n', ""),

@@ -137,7 +137,8 @@ impl AdminInterface {
         }
     }
 
-    async fn ask(&self, path: &str, what: &'static str) -> Result<Response<Incoming>, AdminError> {
+    /// Asks for `what`, which is at a path, and returns whatever the answer is.
+    pub(crate) async fn ask(&self, path: &str, what: &'static str) -> Result<Response<Incoming>, AdminError> {
         let address = || self.address.clone();
         let stream = Stream::connect(&self.address, self.tls.as_ref()).await;
         let stream = stream.map_err(|source| AdminError::Connect { address: address(), source })?;

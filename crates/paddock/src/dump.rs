@@ -7,12 +7,17 @@ use std::io::{self, BufWriter, Write};
 use std::path::PathBuf;
 
 use paddock_client::{Client, ClientOptions};
+use paddock_storage::OsDisk;
 
 use crate::access::{AccessArgs, servers};
+use crate::admin_client::AdminInterface;
+use crate::backup::failure::BackupFailure;
+use crate::backup::place::Workshop;
 use crate::diff::failure::DiffFailure;
 use crate::diff::seen::{has_hidden_acl, is_within, parse_path};
 use crate::diff::server::{ServerWalk, connect};
 use crate::diff::side::{DiffSource, Side};
+use crate::export::download::{DownloadError, download_snapshot};
 use crate::moving::{MovingFailure, ProgressLine};
 use line::{DumpHead, DumpLine};
 
@@ -24,6 +29,7 @@ Examples:
   paddock dump zk1:2181 --auth @identity           the only line of the file is digest:USER:PASSWORD
   paddock dump /var/lib/paddock --path /app        the data directory of a member that is stopped, or a copy of it
   paddock dump snapshot-00000000000004d2           a snapshot: as of one moment, with TTLs and containers
+  paddock dump http://paddock1:8080 --auth @admin  the same of a member that runs, for administrators, over its HTTP interface
 
 One line is one znode: its path below the one that was dumped, its data (text, or base64), its ACL unless that is world:anyone:cdrwa, and
 the number that its next sequential child gets (counter). Lines are sorted. Ephemerals are left out and counted.
@@ -41,8 +47,8 @@ const KEEPERS_MARK: &str = "/keeper/api_version";
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct DumpArgs {
-    /// Servers, host:port with commas between several; or a data directory or a snapshot file [default: the variable PADDOCK_HOSTS, else
-    /// localhost:2181]
+    /// Servers, host:port with commas between several; or a data directory, a snapshot file, or http[s]://host:port of a member of
+    /// Paddock's [default: the variable PADDOCK_HOSTS, else localhost:2181]
     #[arg(value_name = "HOSTS")]
     source: Option<String>,
     /// Znode to dump, with all below it
@@ -68,6 +74,10 @@ pub(crate) struct DumpArgs {
 enum DumpFailure {
     #[error(transparent)]
     Read(#[from] DiffFailure),
+    #[error(transparent)]
+    Download(#[from] DownloadError),
+    #[error(transparent)]
+    Workshop(#[from] BackupFailure),
     #[error("there is no {path} at {place}")]
     NoRoot { path: String, place: String },
     #[error(
@@ -87,10 +97,14 @@ impl From<DumpFailure> for MovingFailure {
 pub(crate) fn run(args: &DumpArgs) -> Result<(), MovingFailure> {
     let mut line = ProgressLine::start();
     let place = servers(args.source.as_deref());
-    let source = DiffSource::open(&place, &mut line).map_err(DumpFailure::from)?;
-    let mut output = DumpOutput::open(&args.to)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| DumpFailure::from(DiffFailure::from(error)))?;
+    let source = if place.starts_with("http://") || place.starts_with("https://") {
+        runtime.block_on(snapshot_of(args, &place, &mut line))?
+    } else {
+        DiffSource::open(&place, &mut line).map_err(DumpFailure::from)?
+    };
+    let mut output = DumpOutput::open(&args.to)?;
     let written = runtime.block_on(dump(args, &place, &source, &mut output, &mut line));
     line.end();
     match written {
@@ -103,6 +117,18 @@ pub(crate) fn run(args: &DumpArgs) -> Result<(), MovingFailure> {
         written => tell(&written?),
     }
     Ok(output.finish()?)
+}
+
+/// The state of a running member at one moment. Its snapshot lies in a directory that is closed to others until it is read.
+async fn snapshot_of(args: &DumpArgs, url: &str, line: &mut ProgressLine) -> Result<DiffSource, DumpFailure> {
+    let access = args.access.read().map_err(DiffFailure::from)?;
+    let interface = AdminInterface::new(url, access.tls, access.identities.into_iter().next());
+    let interface = interface.map_err(DownloadError::from)?;
+    let dir = Workshop::new(&std::env::temp_dir())?;
+    let path = dir.path().join("snapshot");
+    download_snapshot(&interface, &path, line).await?;
+    let tree = paddock_member::read_snapshot(&OsDisk, &path).map_err(DiffFailure::from)?;
+    Ok(DiffSource::Tree(Box::new(tree)))
 }
 
 /// Numbers of znodes.

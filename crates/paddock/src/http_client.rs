@@ -1,17 +1,15 @@
-//! Requests to the HTTP interfaces of servers, with TLS or without.
+//! Pages of the HTTP interfaces of servers, whole and within a time: what is asked may be a server of another kind, or one that hangs.
 
 use std::io;
 use std::time::Duration;
 
-use hyper::client::conn::http1;
-use hyper::header::{ACCEPT, AUTHORIZATION, DATE, HOST};
-use hyper::{Request, StatusCode};
-use hyper_util::rt::TokioIo;
+use hyper::StatusCode;
+use hyper::header::DATE;
 use paddock_bench::ShownIdentity;
-use paddock_client::{Stream, Tls};
+use paddock_client::Tls;
 use tokio::time::timeout;
 
-use crate::admin_client::next_data;
+use crate::admin_client::{AdminInterface, next_data};
 
 /// Time for a connection, and for an answer.
 const WITHIN: Duration = Duration::from_secs(5);
@@ -53,35 +51,18 @@ pub(crate) struct HttpReply {
     pub(crate) body: String,
 }
 
-/// Gets a page. The connection has TLS if the address says so; then `tls` says whom to believe.
-///
-/// The identity, if there is one, is the requester's.
+/// Gets a page. The connection has TLS if the address says so; then `tls` says whom to believe. The identity, if there is one, is the
+/// requester's.
 pub(crate) async fn get(
     address: &HttpAddress,
     tls: Option<&Tls>,
     identity: Option<&ShownIdentity>,
     path: &str,
 ) -> io::Result<HttpReply> {
-    let tls = match (address.is_secure, tls) {
-        (false, _) => None,
-        (true, Some(tls)) => Some(tls),
-        (true, None) => {
-            return Err(io::Error::other("https:// needs to know whom to believe: say --tls-ca FILE"));
-        }
-    };
+    let interface = AdminInterface::new(&address.url(), tls.cloned(), identity.cloned());
+    let interface = interface.map_err(io::Error::other)?;
     within(async {
-        let stream = Stream::connect(&address.host, tls).await?;
-        let (mut sender, connection) =
-            http1::handshake(TokioIo::new(stream)).await.map_err(io::Error::other)?;
-        // Its failure is also that of the request, or of the body.
-        tokio::spawn(connection);
-        let request = Request::get(path).header(HOST, &address.host).header(ACCEPT, "*/*");
-        let request = match identity {
-            Some(ShownIdentity { scheme, auth }) => request.header(AUTHORIZATION, format!("{scheme} {auth}")),
-            None => request,
-        };
-        let request = request.body(String::new()).map_err(io::Error::other)?;
-        let mut response = sender.send_request(request).await.map_err(io::Error::other)?;
+        let mut response = interface.ask(path, "a page").await.map_err(io::Error::other)?;
         let status = response.status();
         let date = response.headers().get(DATE).and_then(|date| date.to_str().ok()).map(str::to_owned);
         let mut body = Vec::new();
