@@ -50,7 +50,7 @@ pub(crate) struct TopArgs {
     /// Order of paths and sessions
     #[arg(long, value_name = "ORDER", value_enum, default_value_t = SortOrder::Requests)]
     by: SortOrder,
-    /// Lines of paths, and of sessions
+    /// Lines of paths, and of sessions; a live view has as many as there is room for
     #[arg(long, value_name = "COUNT", default_value_t = 10)]
     lines: usize,
     #[command(flatten)]
@@ -146,7 +146,9 @@ async fn live(args: &TopArgs, watching: &Watching) -> Result<(), TopFailure> {
     let mut timer = tokio::time::interval(args.every.max(Duration::from_millis(100)));
     loop {
         let view = View::between(&before, &now, order);
-        terminal.show(&view.as_text(usize::MAX), is_paused).map_err(TopFailure::Terminal)?;
+        let (_, rows) = terminal.size().map_err(TopFailure::Terminal)?;
+        let text = view.as_text(view.lines_that_fit(rows));
+        terminal.show(&text, is_paused).map_err(TopFailure::Terminal)?;
         tokio::select! {
             _ = timer.tick(), if !is_paused => {
                 before = std::mem::replace(&mut now, look(watching).await);

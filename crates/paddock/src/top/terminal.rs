@@ -45,10 +45,15 @@ impl Terminal {
         Ok(terminal)
     }
 
+    /// Columns and rows.
+    pub(super) fn size(&self) -> io::Result<(usize, usize)> {
+        let size = tcgetwinsize(io::stdout())?;
+        Ok((usize::from(size.ws_col), usize::from(size.ws_row).max(2)))
+    }
+
     /// Shows a text, as far as there is room.
     pub(super) fn show(&mut self, text: &str, is_paused: bool) -> io::Result<()> {
-        let size = tcgetwinsize(io::stdout())?;
-        let (columns, rows) = (usize::from(size.ws_col), usize::from(size.ws_row).max(2));
+        let (columns, rows) = self.size()?;
         let mut screen = String::from("\x1b[H");
         let cut = |line: &str| line.chars().take(columns).collect::<String>();
         for line in text.lines().take(rows - 1) {

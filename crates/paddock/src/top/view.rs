@@ -8,6 +8,8 @@ use serde_json::{Value, json};
 
 use super::look::{AskedTotals, MemberLook, SlowLook, TopLook};
 
+/// Paths, and sessions, that are shown however small the screen is.
+const LINES_MIN: usize = 2;
 /// Slow requests that are shown.
 const SLOW_SHOWN: usize = 5;
 /// Name of the paths that the requester may not see.
@@ -79,6 +81,13 @@ impl View {
             sessions: rows(sessions, order),
             slow,
         }
+    }
+
+    /// Number of paths, and of sessions, with which both lists and the slowest requests fit into a screen with this number of rows.
+    pub(super) fn lines_that_fit(&self, rows: usize) -> usize {
+        // Titles of three tables, empty lines between them, and the line with the keys.
+        let slow = if self.slow.is_empty() { 0 } else { self.slow.len() + 2 };
+        (rows.saturating_sub(self.members.len() + slow + 6) / 2).max(LINES_MIN)
     }
 
     pub(super) fn as_text(&self, lines: usize) -> String {
@@ -276,6 +285,9 @@ mod tests {
         assert_eq!(lines[9].join(" "), "REQ/S BYTES/S SESSION in the last 40 s");
         assert_eq!(lines[10], ["22.2", "0", "B", "0x17"]);
         assert_eq!(lines[13], ["1.5", "s", "create", "/b", "0x17"]);
+        // Of 30 rows 3 are the members', 4 the slowest requests', and 6 titles and the like.
+        assert_eq!((view.lines_that_fit(30), view.lines_that_fit(5)), (8, 2));
+        assert!(view.as_text(view.lines_that_fit(30)).lines().count() < 30);
         let by_bytes = View::between(&before, &now, SortOrder::Bytes).as_json(1);
         assert_eq!(
             (&by_bytes["paths"][0]["path"], by_bytes["paths"].as_array().unwrap().len()),
