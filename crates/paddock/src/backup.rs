@@ -95,9 +95,9 @@ pub(crate) fn run(args: &BackupArgs) -> Result<(), MovingFailure> {
     let mut line = ProgressLine::start();
     let mut work = Work { args, interface: &interface, runtime, line: &mut line };
     let made = match &target {
-        BackupTarget::Place(place) => work.into_place(place),
-        BackupTarget::File(file) => work.into_file(file),
-        BackupTarget::Output => work.into_output(),
+        BackupTarget::Place(place) => work.make_in_place(place),
+        BackupTarget::File(file) => work.make_file(file),
+        BackupTarget::Output => work.make_output(),
     };
     line.end();
     let (name, manifest) = made?;
@@ -115,7 +115,7 @@ struct Work<'a> {
 
 impl Work<'_> {
     /// Returns the name of the backup there, and its manifest.
-    fn into_place(&mut self, place: &BackupPlace) -> Result<(String, Manifest), BackupFailure> {
+    fn make_in_place(&mut self, place: &BackupPlace) -> Result<(String, Manifest), BackupFailure> {
         let workshop = place.workshop()?;
         let newest = if self.args.incremental { place.names()?.pop() } else { None };
         let done = match newest {
@@ -143,7 +143,7 @@ impl Work<'_> {
         Ok(done)
     }
 
-    fn into_file(&mut self, file: &Path) -> Result<(String, Manifest), BackupFailure> {
+    fn make_file(&mut self, file: &Path) -> Result<(String, Manifest), BackupFailure> {
         let dir = file.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
         let workshop = Workshop::new(dir)?;
         let manifest = self.make(&workshop)?;
@@ -160,7 +160,7 @@ impl Work<'_> {
         Ok((file.display().to_string(), manifest))
     }
 
-    fn into_output(&mut self) -> Result<(String, Manifest), BackupFailure> {
+    fn make_output(&mut self) -> Result<(String, Manifest), BackupFailure> {
         let workshop = Workshop::new(&std::env::temp_dir())?;
         let manifest = self.make(&workshop)?;
         let written = archive::write(workshop.path(), &manifest, &mut BufWriter::new(io::stdout().lock()));

@@ -4,7 +4,7 @@ pub(crate) mod line;
 
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use paddock_client::{Client, ClientOptions};
 use paddock_storage::OsDisk;
@@ -221,12 +221,12 @@ struct DumpOutput {
 }
 
 impl DumpOutput {
-    fn open(to: &PathBuf) -> Result<DumpOutput, DumpFailure> {
+    fn open(to: &Path) -> Result<DumpOutput, DumpFailure> {
         if to.as_os_str() == "-" {
             let writer = BufWriter::new(Box::new(io::stdout()) as Box<dyn Write>);
             return Ok(DumpOutput { writer, place: "the output".to_owned(), file: None });
         }
-        let mut unfinished = to.clone().into_os_string();
+        let mut unfinished = to.as_os_str().to_owned();
         unfinished.push(".unfinished");
         let unfinished = PathBuf::from(unfinished);
         let place = to.display().to_string();
@@ -235,7 +235,7 @@ impl DumpOutput {
         Ok(DumpOutput {
             writer: BufWriter::new(Box::new(created)),
             place,
-            file: Some((unfinished, to.clone())),
+            file: Some((unfinished, to.to_owned())),
         })
     }
 

@@ -6,12 +6,13 @@
 mod counters;
 mod failure;
 mod input;
+mod target;
 mod writing;
 
 use std::collections::HashSet;
 use std::path::PathBuf;
 
-use paddock_client::{Client, ClientOptions, ErrorCode, Pending, Stat};
+use paddock_client::{ClientOptions, ErrorCode, Pending, Stat};
 
 use crate::access::{AccessArgs, servers};
 use crate::diff::seen::parse_path;
@@ -20,6 +21,7 @@ use crate::moving::{MovingFailure, ProgressLine};
 use counters::Counter;
 use failure::LoadFailure;
 use input::DumpInput;
+use target::{LoadTarget, ON_THEIR_WAY, parent};
 use writing::Writing;
 
 const EXAMPLES: &str = "\
@@ -33,9 +35,6 @@ Examples:
 Znodes get their data, ACLs, TTLs, and the counters of their sequential children: the next one has the number that it would have had at
 the source. Zxids, times and versions are the target's own. Nothing is deleted.
 A counter is raised by making and deleting children, whose watchers see it; --no-counters leaves it out.";
-
-/// Requests about znodes that are on their way at a time.
-const ON_THEIR_WAY: usize = 256;
 
 /// Write a dump to a server
 #[derive(Debug, clap::Args)]
@@ -119,14 +118,6 @@ fn begin(args: &LoadArgs, progress: &mut ProgressLine) -> Result<Loaded, LoadFai
         let _ = client.close().await;
         loaded
     })
-}
-
-/// Place where znodes go.
-pub(crate) struct LoadTarget<'a> {
-    client: &'a Client,
-    servers: &'a str,
-    /// The path of the znode that was dumped.
-    root: &'a str,
 }
 
 async fn load(
@@ -237,34 +228,5 @@ impl Survey<'_> {
             }
         }
         Ok(())
-    }
-}
-
-impl LoadTarget<'_> {
-    async fn exists(&self, path: &str) -> Result<Option<Stat>, LoadFailure> {
-        match self.client.exists(path).await {
-            Ok(stat) => Ok(Some(stat)),
-            Err(error) if error.code() == Some(ErrorCode::NoNode) => Ok(None),
-            Err(source) => Err(LoadFailure::Client { servers: self.servers.to_owned(), source }),
-        }
-    }
-
-    /// The failure of a request about a line.
-    fn failed(&self, line: u64, path: &str, error: paddock_client::Error) -> LoadFailure {
-        match error.code() {
-            Some(code) => {
-                LoadFailure::Refused { line, path: path.to_owned(), advice: failure::advice(code), code }
-            }
-            None => LoadFailure::Client { servers: self.servers.to_owned(), source: error },
-        }
-    }
-}
-
-fn parent(path: &str) -> Option<&str> {
-    let (parent, name) = path.rsplit_once('/')?;
-    match (parent, name) {
-        (_, "") => None,
-        ("", _) => Some("/"),
-        (parent, _) => Some(parent),
     }
 }

@@ -76,7 +76,7 @@ impl BackupPlace {
                 let to = dir.join(name);
                 fs::rename(workshop.path(), &to)
                     .map_err(BackupFailure::io("name directory", to.display()))?;
-                workshop.is_taken();
+                workshop.mark_taken();
                 sync_directory(dir)
             }
         }
@@ -150,7 +150,7 @@ impl Workshop {
     }
 
     /// The directory has another name now.
-    fn is_taken(mut self) {
+    fn mark_taken(mut self) {
         self.is_taken = true;
     }
 }

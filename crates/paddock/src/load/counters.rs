@@ -3,7 +3,7 @@
 use paddock_client::{CreateMode, ErrorCode, Multi};
 
 use super::failure::LoadFailure;
-use super::{LoadTarget, ON_THEIR_WAY};
+use super::target::{LoadTarget, ON_THEIR_WAY};
 use crate::diff::seen::creates;
 use crate::moving::ProgressLine;
 

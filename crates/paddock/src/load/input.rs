@@ -5,6 +5,7 @@ use std::io::{self, BufRead, BufReader, Read as _};
 use std::path::{Path, PathBuf};
 
 use super::failure::LoadFailure;
+use super::target::parent;
 use crate::diff::seen::walk_order;
 use crate::dump::line::{DumpHead, DumpLine};
 
@@ -112,7 +113,7 @@ impl LineOrder {
             _ => {}
         }
         if path != "/" {
-            let parent = super::parent(path).expect("it is not the root");
+            let parent = parent(path).expect("it is not the root");
             while self.above.last().is_some_and(|above| above != parent) {
                 self.above.pop();
             }

@@ -6,8 +6,8 @@ use paddock_client::{CreateMode, Error, Multi, OpCode, Pending, Reply, WriteRepl
 use paddock_proto::encode;
 use paddock_proto::jute::Writer as _;
 
-use super::LoadTarget;
 use super::failure::LoadFailure;
+use super::target::LoadTarget;
 use crate::dump::line::DumpLine;
 
 /// Znodes of one request, and the bytes from which it is sent: servers refuse more than 1 MiB unless they are told otherwise.

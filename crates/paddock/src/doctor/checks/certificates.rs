@@ -60,8 +60,8 @@ fn judge(which: &str, end_s: u64, now_s: u64) -> Option<Finding> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::{facts, lines, server};
     use super::*;
+    use crate::doctor::checks::common::testing::{facts, lines, server};
     use crate::doctor::facts::MachineFacts;
 
     #[test]

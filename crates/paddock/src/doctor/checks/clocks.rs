@@ -44,8 +44,8 @@ fn level(apart_ms: u64, error_ms: u64) -> Option<Level> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::{facts, lines, server};
     use super::*;
+    use crate::doctor::checks::common::testing::{facts, lines, server};
     use crate::doctor::facts::ClockFacts;
 
     fn check(ahead_ms: [i64; 2], error_ms: u64, expected: &str) {

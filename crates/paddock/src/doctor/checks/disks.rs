@@ -1,6 +1,6 @@
 //! Disks of the servers: the times of syncs, room, and snapshots.
 
-use super::{bytes, of_servers, percent};
+use super::common::{bytes, of_servers, percent};
 use crate::doctor::facts::DoctorFacts;
 use crate::doctor::finding::{Finding, Level};
 
@@ -81,8 +81,8 @@ pub(super) fn snapshots(facts: &DoctorFacts) -> Vec<Finding> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::{facts, lines, server};
     use super::*;
+    use crate::doctor::checks::common::testing::{facts, lines, server};
 
     #[test]
     fn slow_syncs_are_told() {

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use paddock_proto::MemberRole;
 
-use super::of_servers;
+use super::common::of_servers;
 use crate::doctor::facts::{DoctorFacts, ServerFacts};
 use crate::doctor::finding::{Finding, Level};
 
@@ -268,8 +268,8 @@ pub(super) fn unknown(facts: &DoctorFacts) -> Vec<Finding> {
 mod tests {
     use paddock_tree::parse_members;
 
-    use super::super::testing::{facts, lines, server};
     use super::*;
+    use crate::doctor::checks::common::testing::{facts, lines, server};
 
     fn three(modes: [Option<&str>; 3]) -> DoctorFacts {
         let servers = modes.map(|mode| match mode {

@@ -1,6 +1,6 @@
 //! Limits of the servers, and how near clients are to them.
 
-use super::{bytes, of_servers, percent};
+use super::common::{bytes, of_servers, percent};
 use crate::doctor::facts::{DoctorFacts, ServerFacts};
 use crate::doctor::finding::{Finding, Level};
 
@@ -183,8 +183,8 @@ fn limits_hit(server: &ServerFacts) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::{facts, lines, server};
     use super::*;
+    use crate::doctor::checks::common::testing::{facts, lines, server};
 
     #[test]
     fn descriptors_may_be_few_or_used_up() {

@@ -1,8 +1,8 @@
 //! Checks of this machine: what the system gives a server, and takes from it.
 
+use super::common::{bytes, percent};
 use super::disks::judge_room;
 use super::limits::{DESCRIPTORS_MIN, judge_descriptors};
-use super::{bytes, percent};
 use crate::doctor::facts::{DiskFacts, DoctorFacts};
 use crate::doctor::finding::{Finding, Level};
 
@@ -148,8 +148,8 @@ fn judge_directory(disk: &DiskFacts) -> Vec<Finding> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::lines;
     use super::*;
+    use crate::doctor::checks::common::testing::lines;
     use crate::doctor::facts::{MachineFacts, ProcessFacts};
 
     fn facts(machine: MachineFacts) -> DoctorFacts {

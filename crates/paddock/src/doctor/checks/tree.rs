@@ -1,6 +1,6 @@
 //! Large things in the tree: lists of children that clients cannot read, and data that a coordination service is not for.
 
-use super::bytes;
+use super::common::bytes;
 use crate::doctor::facts::{DoctorFacts, TreeFacts};
 use crate::doctor::finding::{Finding, Level};
 
@@ -84,8 +84,8 @@ pub(super) fn whole(facts: &DoctorFacts) -> Vec<Finding> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::lines;
     use super::*;
+    use crate::doctor::checks::common::testing::lines;
     use crate::doctor::facts::DirectoryFacts;
 
     #[test]
