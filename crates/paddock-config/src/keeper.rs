@@ -240,6 +240,7 @@ impl Keeper {
             "max_memory_usage_soft_limit_ratio" => {
                 config.memory_max = MemoryMax::Percent(values::share(value)?)
             }
+            "rate_limits" => config.client_limits.rate_limits = value::rate_rules(value)?,
             "logger.level" => self.draft.log = Some(values::log_level(value)?.to_owned()),
             "superdigest" => config.super_digest = Some(value::super_digest(value)?),
             "enable_reconfiguration" => self.settings.reconfig_enabled = values::boolean(value)?,

@@ -5,7 +5,7 @@ use std::ops::RangeInclusive;
 use std::path::PathBuf;
 
 use paddock_proto::MEMBER_NUMBER_MAX;
-use paddock_server::{AuditTarget, Dialect, DigestAlgorithm, LateNames, MemoryMax};
+use paddock_server::{AuditTarget, Dialect, DigestAlgorithm, LateNames, MemoryMax, RateRules};
 use paddock_settings::MILLISECONDS_MAX;
 
 use super::log_filter::parse_log_filter;
@@ -104,6 +104,11 @@ pub(super) fn memory(value: &impl Value) -> Result<MemoryMax, String> {
         (_, Some(text)) => percent(text).map(MemoryMax::Percent).ok_or_else(|| wrong(&expected, value)),
         _ => Err(wrong(&expected, value)),
     }
+}
+
+/// Rules of rates in one line, with `;` between.
+pub(super) fn rate_rules(value: &Text<'_>) -> Result<RateRules, String> {
+    value.0.parse().map_err(|error: paddock_server::RateRuleError| error.to_string())
 }
 
 /// A path, taken from the directory in which the process was started.

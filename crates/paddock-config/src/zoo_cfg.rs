@@ -158,6 +158,7 @@ impl ZooCfg {
             "globalOutstandingLimit" | "requestThrottleLimit" | "request_throttle_max_requests" => {
                 zoo_limits::set_outstanding(&mut config.client_limits, value)?;
             }
+            "paddock.rate_limits" => config.client_limits.rate_limits = value::rate_rules(value)?,
             _ if self.connects.take(key, value)? => {}
             "netty.server.outstandingHandshake.limit" => {
                 config.client_limits.handshakes_max = zoo_limits::handshakes(value)?;

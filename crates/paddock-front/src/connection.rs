@@ -10,7 +10,7 @@ mod replies;
 use std::cell::Cell;
 use std::net::SocketAddr;
 
-use paddock_proto::{Id, OpCode, ReplyHeader, SessionId, Xid, Zxid};
+use paddock_proto::{ErrorCode, Id, OpCode, ReplyHeader, SessionId, Xid, Zxid};
 use paddock_state::{Client, ClientInput, ConnId, Now, Parcel, QueuedRead, RequestId, Slot};
 
 use crate::audit::{AuditedWrite, refused_reconfig};
@@ -20,6 +20,7 @@ use crate::long_request::{ListToCopy, LongRequest};
 use crate::output::{Output, SharedEvent};
 use crate::protocol::{Granted, Protocol};
 use crate::queue::Queue;
+use crate::rates::RateWait;
 use crate::watches::{Portion, WatchesToSet};
 use crate::{AuditLog, Condition, LimitHit, Limits, Settings};
 use ending::Ending;
@@ -56,6 +57,8 @@ pub(crate) struct Connection<H: Host> {
     is_held_back: Cell<bool>,
     /// The next request is a long multi that has to wait for those of other connections.
     pub(crate) waits_for_long_multis: bool,
+    /// The next request is paid for, and has to wait until its tenant may ask again.
+    pub(crate) rate_wait: Option<RateWait>,
     /// The last turn has ended so that others get theirs.
     is_cut_short: bool,
     /// Bytes that were unsent when the turn began.
@@ -88,6 +91,7 @@ impl<H: Host> Connection<H> {
             holding: None,
             is_held_back: Cell::new(false),
             waits_for_long_multis: false,
+            rate_wait: None,
             is_cut_short: false,
             unsent_before_turn: 0,
         }
@@ -123,6 +127,7 @@ impl<H: Host> Connection<H> {
             && self.ending == Ending::Open
             && !host.is_stopping()
             && !self.waits_for_long_multis
+            && self.rate_wait.is_none_or(|wait| wait.is_over(host.monotonic_ms()))
             && (self.long_request.is_none() || self.is_idle())
             && self.has_room(limits)
     }
@@ -154,6 +159,7 @@ impl<H: Host> Connection<H> {
             is_heavy: self.queue.reply_bytes_expected() >= limits.turn_bytes_max,
             is_greeting: self.protocol.is_greeting(),
             word: self.protocol.awaited_word(),
+            waits_until_ms: self.rate_wait.map(|wait| wait.end_ms(host.monotonic_ms())),
             unsent_bytes: self.output.unsent_bytes(),
             is_closing: self.ending != Ending::Open || is_drained,
         }
@@ -231,7 +237,14 @@ impl<H: Host> Connection<H> {
     /// The read as an input of the engine, behind all that waits.
     pub(crate) fn queued_read(&self, xid: Xid, op: OpCode, body: &[u8]) -> ClientInput {
         let request = RequestId::first(xid);
-        ClientInput::Read(QueuedRead { client: self.client().clone(), request, op, body: body.to_vec() })
+        ClientInput::Read(QueuedRead::new(self.client().clone(), request, op, body.to_vec()))
+    }
+
+    /// A request that is refused, as an input of the engine, behind all that waits.
+    pub(crate) fn queued_refusal(&self, xid: Xid, op: OpCode, error: ErrorCode) -> ClientInput {
+        let (client, request) = (self.client().clone(), RequestId::first(xid));
+        let refusal = Some(error);
+        ClientInput::Read(QueuedRead { client, request, op, body: Vec::new(), refusal })
     }
 
     /// The next portion of the watches that are still to be set.

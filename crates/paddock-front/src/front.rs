@@ -7,6 +7,7 @@
 mod turn;
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;
@@ -18,6 +19,7 @@ use crate::host::{FrontEvent, Host, Served};
 use crate::long_multis::LongMultis;
 use crate::output::{SharedEvent, clear};
 use crate::outstanding::FrontOutstanding;
+use crate::rates::RateSettings;
 use crate::{Condition, Settings};
 use turn::Turn;
 
@@ -52,6 +54,7 @@ pub struct Front<H: Host> {
     inputs: Vec<ClientInput>,
     /// Requests that the engine has to answer, those in `inputs` included.
     outstanding: FrontOutstanding,
+    rates: Arc<RateSettings>,
     /// Long multis among them, and connections that wait to add theirs.
     long_multis: LongMultis,
     /// As many there were when the engine's mail came last.
@@ -69,6 +72,7 @@ impl<H: Host> Front<H> {
     pub fn new(settings: Settings) -> Front<H> {
         Front {
             outstanding: FrontOutstanding::new(&settings.limits.counters.outstanding),
+            rates: settings.limits.counters.rates.get(),
             settings,
             conns: Connections::default(),
             inputs: Vec::new(),
@@ -85,6 +89,7 @@ impl<H: Host> Front<H> {
     pub fn set_settings(&mut self, settings: Settings) {
         self.settings = settings;
         self.outstanding.follow(&self.settings.limits.counters.outstanding);
+        self.rates = self.settings.limits.counters.rates.get();
     }
 
     /// Takes a new connection in. Its number must never have been used before.

@@ -32,6 +32,7 @@ mod outstanding;
 mod prefetch;
 mod protocol;
 mod queue;
+mod rates;
 mod request_path;
 mod sasl;
 mod settings;
@@ -49,5 +50,6 @@ pub use host::{Answered, FrontEvent, Host, Received, Served, TracedRequest, Word
 pub use limit_hit::{Limit, LimitHit, LimitHits};
 pub use memory_limit::MemoryLimit;
 pub use outstanding::OutstandingLimit;
+pub use rates::{RateLimits, RateRule, RateRuleError, RateRules, Rates, TenantKind, TenantUse};
 pub use sasl::{Kerberos, KerberosAcceptor, KerberosContext, KerberosStep, PrincipalNames, SaslUsers};
 pub use settings::{Counters, Limits, Settings};

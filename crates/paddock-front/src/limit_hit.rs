@@ -38,6 +38,9 @@ pub enum LimitHit {
     Memory,
     Buffers,
     FailedSasl,
+    Rate,
+    RateRefused,
+    SoftRate,
 }
 
 impl Limit for LimitHit {
@@ -53,6 +56,9 @@ impl Limit for LimitHit {
         LimitHit::Memory,
         LimitHit::Buffers,
         LimitHit::FailedSasl,
+        LimitHit::Rate,
+        LimitHit::RateRefused,
+        LimitHit::SoftRate,
     ];
 
     fn place(self) -> usize {
@@ -72,6 +78,9 @@ impl Limit for LimitHit {
             LimitHit::Memory => "memory",
             LimitHit::Buffers => "client_buffers",
             LimitHit::FailedSasl => "failed_sasl",
+            LimitHit::Rate => "rate",
+            LimitHit::RateRefused => "rate_refused",
+            LimitHit::SoftRate => "soft_rate",
         }
     }
 
@@ -99,6 +108,11 @@ impl Limit for LimitHit {
                  client_buffers_max allows"
             }
             LimitHit::FailedSasl => "client has not proved who it is by SASL",
+            LimitHit::Rate => "client has to wait: its tenant asks for more than rate_limits allow",
+            LimitHit::RateRefused => {
+                "request refused: its tenant asks for more than rate_limits allow, and it would wait longer than rate_wait_ms_max"
+            }
+            LimitHit::SoftRate => "tenant asks for more than its soft limit in rate_limits",
         }
     }
 }

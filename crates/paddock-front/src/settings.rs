@@ -7,7 +7,7 @@ use paddock_proto::{Dialect, ErrorCode};
 use crate::output::BUFFER_BYTES_KEPT;
 use crate::{
     AuditLog, ClientBuffers, ConnectThrottle, DigestAlgorithm, Kerberos, LimitHit, LimitHits, MemoryLimit,
-    OutstandingLimit, SaslUsers,
+    OutstandingLimit, RateLimits, SaslUsers,
 };
 
 /// Settings that all connections of a member share.
@@ -91,6 +91,8 @@ pub struct Counters {
     pub outstanding: Arc<OutstandingLimit>,
     /// The rate at which clients connect.
     pub connects: Arc<ConnectThrottle>,
+    /// Requests and bytes in a second, of each tenant.
+    pub rates: Arc<RateLimits>,
     /// Memory of the member.
     pub memory: Arc<MemoryLimit>,
     /// Hits of a front's limits.

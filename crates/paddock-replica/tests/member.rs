@@ -168,12 +168,7 @@ impl Member {
         let mut body = Vec::new();
         body.put_string(path);
         body.put_bool(watch);
-        let local = QueuedRead {
-            client: client.clone(),
-            request: RequestId::first(Xid(xid)),
-            op: OpCode::GetData,
-            body,
-        };
+        let local = QueuedRead::new(client.clone(), RequestId::first(Xid(xid)), OpCode::GetData, body);
         self.step(Input::Client(ClientInput::Read(local)));
     }
 
@@ -254,12 +249,7 @@ fn events_go_by_the_identities_that_a_connection_has_shown_by_now() {
         body.put_string("/secret");
         body.put_i32(1);
         member.create(&watcher, 1, "/before", "", 0);
-        let local = QueuedRead {
-            client: watcher.clone(),
-            request: RequestId::first(Xid(2)),
-            op: OpCode::AddWatch,
-            body,
-        };
+        let local = QueuedRead::new(watcher.clone(), RequestId::first(Xid(2)), OpCode::AddWatch, body);
         member.step(Input::Client(ClientInput::Read(local)));
         if !is_early {
             member.settle();

@@ -19,7 +19,7 @@ pub use etcd::{EtcdEndpoint, EtcdSettings, EtcdTls, EtcdUser};
 pub use kerberos::KerberosSettings;
 use paddock_front::{
     AuditLog, ClientBuffers, ConnectThrottle, Counters, Kerberos, Limits, MemoryLimit, OutstandingLimit,
-    Settings,
+    RateLimits, Settings,
 };
 pub use paddock_front::{ConnectRate, DigestAlgorithm, PrincipalNames, SaslUsers};
 pub use paddock_member::MemberSettings;
@@ -196,6 +196,7 @@ impl Config {
         limits.counters.buffers.set_max(usize::try_from(self.client_buffers_max).unwrap_or(usize::MAX));
         limits.counters.outstanding.set_max(or_none(self.client_limits.outstanding_max));
         limits.counters.connects.set_rate(self.client_limits.connect_rate);
+        limits.counters.rates.set(&self.client_limits.rate_limits, self.client_limits.rate_wait_ms_max);
         limits.counters.memory.set_max(self.memory_max.bytes());
     }
 
@@ -207,6 +208,7 @@ impl Config {
             buffers: Arc::new(ClientBuffers::new(client_buffers_max)),
             outstanding: Arc::new(OutstandingLimit::new(or_none(limits.outstanding_max))),
             connects: Arc::new(ConnectThrottle::new(limits.connect_rate)),
+            rates: Arc::new(RateLimits::new(&limits.rate_limits, limits.rate_wait_ms_max)),
             memory: Arc::new(MemoryLimit::new(self.memory_max.bytes())),
             ..Counters::default()
         };

@@ -59,6 +59,7 @@ pub use etcd::EtcdClient;
 pub use mirror::{Mirror, SourceLink};
 pub use paddock_etcd::CallError;
 pub use paddock_forward::{Held, MirrorMode, SourceRequest};
+pub use paddock_front::{RateRule, RateRuleError, RateRules, Rates, TenantKind};
 #[doc(hidden)]
 pub use paddock_links::LINK_VERSION;
 pub use paddock_member::{IdentityError, IncomingError, MemberError, RecoveryError};

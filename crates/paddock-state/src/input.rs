@@ -1,7 +1,7 @@
 //! Inputs of an engine that come from this member's clients.
 
 use paddock_proto::jute::Reader;
-use paddock_proto::{Id, IdList, OpCode, SessionId, Xid, encode};
+use paddock_proto::{ErrorCode, Id, IdList, OpCode, SessionId, Xid, encode};
 use paddock_tree::is_proof;
 
 use crate::{Client, ConnId};
@@ -140,4 +140,12 @@ pub struct QueuedRead {
     pub request: RequestId,
     pub op: OpCode,
     pub body: Vec<u8>,
+    /// The error that is its answer, if the front has refused it.
+    pub refusal: Option<ErrorCode>,
+}
+
+impl QueuedRead {
+    pub fn new(client: Client, request: RequestId, op: OpCode, body: Vec<u8>) -> QueuedRead {
+        QueuedRead { client, request, op, body, refusal: None }
+    }
 }

@@ -154,9 +154,10 @@ impl State {
 
     /// Answers a request that needs no write and has waited for its turn in the engine.
     pub fn answer_queued(&self, read: &QueuedRead, out: &mut Outboxes) {
-        let QueuedRead { client, request, op, body } = read;
-        out.reply(client.conn, request.slot, |out| {
-            self.answer(client, request.xid, *op, body, Guess::NONE, out);
+        let QueuedRead { client, request, op, body, refusal } = read;
+        out.reply(client.conn, request.slot, |out| match refusal {
+            Some(error) => refuse(request.xid, self.tree.zxid(), *error, out),
+            None => self.answer(client, request.xid, *op, body, Guess::NONE, out),
         });
     }
 

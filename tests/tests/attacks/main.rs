@@ -5,6 +5,7 @@ mod identities;
 mod large;
 mod rude;
 mod scene;
+mod tenants;
 mod witness;
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};

@@ -3,7 +3,9 @@
 use std::net::SocketAddr;
 use std::path::Path;
 
-use paddock_server::{AuditTarget, Config, Dialect, DigestAlgorithm, MemoryMax, WordList};
+use paddock_server::{
+    AuditTarget, Config, Dialect, DigestAlgorithm, MemoryMax, RateRule, RateRules, WordList,
+};
 use toml::Value as TomlValue;
 
 use super::super::draft::Draft;
@@ -121,6 +123,18 @@ const OWN_FORMS: &[OwnForm] = &[
             Ok(())
         },
         |config| shown(config.required_schemes.clone()),
+    ),
+    form(
+        "rate_limits",
+        |draft, item| {
+            let texts = texts(item, "a list of rules, such as [\"path:requests=1000\"]")?;
+            let rules = RateRules::parse(texts.iter().map(String::as_str));
+            set(&mut draft.config.client_limits.rate_limits, rules.map_err(|error| error.to_string()))
+        },
+        |config| {
+            let rules = config.client_limits.rate_limits.iter().map(RateRule::to_string);
+            shown(rules.collect::<Vec<String>>())
+        },
     ),
     form(
         "audit_log",

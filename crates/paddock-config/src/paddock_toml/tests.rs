@@ -85,6 +85,11 @@ fn every_key_sets_its_field() {
         ("watches_per_session_max = 3", limited(|limits| limits.watches_per_session_max = 3)),
         ("watches_max = 3", limited(|limits| limits.watches_max = 3)),
         ("outstanding_max = 3", limited(|limits| limits.outstanding_max = 3)),
+        ("rate_wait_ms_max = 3", limited(|limits| limits.rate_wait_ms_max = 3)),
+        (
+            "rate_limits = ['path:requests=3', 'user=ann:bytes=4']",
+            limited(|limits| limits.rate_limits = "path:requests=3;user=ann:bytes=4".parse().unwrap()),
+        ),
         ("dialect = 'each'", defaults()),
         ("dialect = 'zookeeper'", Config { dialect: Some(Dialect::ZooKeeper), ..defaults() }),
         ("dialect = 'clickhouse'", Config { dialect: Some(Dialect::ClickHouse), ..defaults() }),

@@ -156,6 +156,19 @@ fn a_limit_of_connections_below_one_is_none() {
 }
 
 #[test]
+fn rates_of_tenants_stand_in_one_line() {
+    let limits = |text| config(text).client_limits;
+    let rules = "path:requests=3;user=ann:bytes=4";
+    assert_eq!(limits(&format!("paddock.rate_limits={rules}")).rate_limits, rules.parse().unwrap());
+    assert_eq!(limits("paddock.rate_wait_ms_max=0").rate_wait_ms_max, 0);
+    check_refused(
+        "paddock.rate_limits=path:requests",
+        "zoo.cfg:4: paddock.rate_limits: expected a rule such as \"path=/app:requests=1000\", \"user:bytes=1000000\" or \
+         \"address:requests_soft=100,requests=200\", found \"path:requests\"",
+    );
+}
+
+#[test]
 fn the_lower_limit_of_requests_counts_and_weights_count_if_they_are_switched_on() {
     let limits = |text| config(text).client_limits;
     assert_eq!(limits("globalOutstandingLimit=1000").outstanding_max, 1000);

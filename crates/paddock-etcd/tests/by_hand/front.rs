@@ -275,7 +275,7 @@ impl Front {
 
     pub(crate) fn read_of(&mut self, conn: ConnId, op: OpCode, body: Vec<u8>) {
         let client = Client::new(conn, self.sessions[&conn], &[]);
-        let read = QueuedRead { client, request: RequestId::first(self.next_xid()), op, body };
+        let read = QueuedRead::new(client, RequestId::first(self.next_xid()), op, body);
         self.input(Input::Client(ClientInput::Read(read)));
     }
 

@@ -162,12 +162,7 @@ fn a_sync_that_takes_a_mark_is_refused_without_space() {
     front.pass(5000);
     front.revision += 1;
     let (client, xid) = (Client::new(front.conn, front.session, &[]), Xid(7));
-    let read = QueuedRead {
-        client,
-        request: RequestId::first(xid),
-        op: OpCode::Sync,
-        body: b"\0\0\0\x01/".to_vec(),
-    };
+    let read = QueuedRead::new(client, RequestId::first(xid), OpCode::Sync, b"\0\0\0\x01/".to_vec());
     front.input(Input::Client(ClientInput::Read(read)));
     front.answer_others();
     let mut marks = 0;

@@ -64,7 +64,7 @@ impl Story {
     fn read(&mut self, xid: i32, op: OpCode) {
         let client = Client::new(conn(), SESSION, &[]).with_dialect(Dialect::ZooKeeper);
         let body = [&1i32.to_be_bytes()[..], b"/", &[0]].concat();
-        self.take(ClientInput::Read(QueuedRead { client, request: RequestId::first(Xid(xid)), op, body }));
+        self.take(ClientInput::Read(QueuedRead::new(client, RequestId::first(Xid(xid)), op, body)));
     }
 
     /// The source has carried a request out, or refused it.

@@ -1,6 +1,6 @@
 //! A connection's turn: requests are split off what it has sent, and read from the state or handed to the engine.
 
-use paddock_proto::{OpCode, Xid, Zxid, blocks};
+use paddock_proto::{ErrorCode, OpCode, ReplyHeader, Xid, Zxid, blocks};
 use paddock_state::{ClientInput, LongList, LongListStep, State};
 use paddock_tree::{Guess, Guesses};
 
@@ -13,6 +13,7 @@ use crate::long_request::{ListToCopy, LongRequest};
 use crate::output::clear;
 use crate::prefetch;
 use crate::protocol::{Action, BadInput, Context, Identified, SaslReply};
+use crate::rates::{RateVerdict, RateWait, RatedRequest};
 use crate::request_path::path_of;
 use crate::watches::{self, WatchesToSet};
 
@@ -23,6 +24,20 @@ const HEADER_BYTES: usize = 8;
 fn is_multi<H: Host>(connection: &Connection<H>, frame: &[u8]) -> bool {
     let op = frame.get(connection.protocol.xid_bytes_ahead() + 4..).and_then(<[u8]>::first_chunk);
     !connection.protocol.is_greeting() && op.is_some_and(|op| i32::from_be_bytes(*op) == OpCode::Multi.code())
+}
+
+/// The decision about a request that does not have to wait.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Admission {
+    Taken,
+    /// It is answered with an error.
+    Refused,
+}
+
+/// True if limits of rate count for an operation: not for those that keep a session, or end it, and that set watches again which were there.
+fn is_rated(op: i32) -> bool {
+    use OpCode::{Auth, CloseSession, Ping, Sasl, SetWatches, SetWatches2};
+    ![Auth, CloseSession, Ping, Sasl, SetWatches, SetWatches2].iter().any(|exempt| exempt.code() == op)
 }
 
 /// A connection's turn: the frames that have come together, taken one by one. Their reads share one lock of the state, their
@@ -94,7 +109,8 @@ impl<'a, H: Host> Turn<'a, H> {
                 Ok(None) => break,
                 Ok(Some(request)) if self.has_to_wait(connection, request.frame) => break,
                 Ok(Some(request)) => {
-                    self.take(connection, request.frame, request.trace);
+                    let Some(admission) = self.admit(connection, request.frame) else { break };
+                    self.take(connection, request.frame, request.trace, admission == Admission::Refused);
                     taken += request.len;
                 }
                 Err(error) => {
@@ -123,6 +139,63 @@ impl<'a, H: Host> Turn<'a, H> {
         true
     }
 
+    /// Decides by the limits of rate about a request that is to be taken; `None` if it has to wait.
+    #[inline]
+    fn admit(&mut self, connection: &mut Connection<H>, frame: &[u8]) -> Option<Admission> {
+        if self.front.rates.is_empty() || connection.protocol.is_greeting() {
+            return Some(Admission::Taken);
+        }
+        // It has waited, and is paid for.
+        if connection.rate_wait.take().is_some() {
+            return Some(Admission::Taken);
+        }
+        self.admit_by_rate(connection, frame)
+    }
+
+    fn admit_by_rate(&self, connection: &mut Connection<H>, frame: &[u8]) -> Option<Admission> {
+        let ahead = connection.protocol.xid_bytes_ahead();
+        let Some((op, body)) = frame.get(ahead + 4..).and_then(<[u8]>::split_first_chunk) else {
+            return Some(Admission::Taken);
+        };
+        let op = i32::from_be_bytes(*op);
+        if !is_rated(op) {
+            return Some(Admission::Taken);
+        }
+        let path = std::str::from_utf8(path_of(op, body)).unwrap_or_default();
+        let client = connection.client();
+        let address = connection.protocol.address().ip();
+        let request = RatedRequest { path, ids: client.ids(), address, bytes: frame.len() };
+        match self.front.rates.decide(&request, self.since_ms) {
+            RateVerdict::Take => Some(Admission::Taken),
+            RateVerdict::TakeAboveSoft(name) => {
+                self.hit(connection, LimitHit::SoftRate, &name);
+                Some(Admission::Taken)
+            }
+            RateVerdict::WaitUntil { ms, tenant: name } => {
+                self.hit(connection, LimitHit::Rate, &name);
+                connection.rate_wait = Some(RateWait::until(ms));
+                None
+            }
+            RateVerdict::Refuse { tenant: name } => {
+                self.hit(connection, LimitHit::RateRefused, &name);
+                Some(Admission::Refused)
+            }
+        }
+    }
+
+    /// Answers that a request was not carried out, because its tenant asks for too much, behind all that was asked before it.
+    fn refuse(&mut self, connection: &mut Connection<H>, xid: Xid, op: OpCode, span: Option<H::Span>) {
+        let error = ErrorCode::ThrottledOp;
+        if connection.is_idle() {
+            let zxid = self.lock(connection).tree().zxid();
+            connection.reply(ReplyHeader { xid, zxid, error: Some(error) }, span, self.host);
+            self.replies += 1;
+        } else {
+            let input = connection.queued_refusal(xid, op, error);
+            self.submit(connection, (op.code(), HEADER_BYTES, &[]), input, span);
+        }
+    }
+
     /// Lets the state look for what is to be read next, once it is locked: to be called for all that has come.
     fn prefetch(&mut self, connection: &Connection<H>, input: &[u8]) {
         let Some(state) = self.state.as_ref().filter(|_| self.guesses.len() == 0) else { return };
@@ -132,7 +205,7 @@ impl<'a, H: Host> Turn<'a, H> {
         }
     }
 
-    fn take(&mut self, connection: &mut Connection<H>, frame: &[u8], trace: &[u8]) {
+    fn take(&mut self, connection: &mut Connection<H>, frame: &[u8], trace: &[u8], is_refused: bool) {
         let host = self.host;
         let span = connection.begin_span(frame, trace, host);
         let conn = connection.client().conn;
@@ -145,7 +218,7 @@ impl<'a, H: Host> Turn<'a, H> {
         } else {
             connection.protocol.on_frame(frame, &Context::default(), &self.front.settings)
         };
-        match action {
+        match if is_refused { action.over_rate() } else { action } {
             Action::Submit(input) => {
                 if matches!(input, ClientInput::Resume { .. }) {
                     host.note(FrontEvent::Resumption);
@@ -185,6 +258,7 @@ impl<'a, H: Host> Turn<'a, H> {
                 // Without its body it cannot be decoded, which is what the state answers in its turn.
                 self.read(connection, frame.len(), (xid, op, &[]), span);
             }
+            Action::OverRate { xid, op } => self.refuse(connection, xid, op, span),
             Action::Ping => self.answer(connection, (Xid::PING, OpCode::Ping, &[]), span),
             Action::Identify { xid } => {
                 self.lock(connection).watches().identify(connection.client());

@@ -19,12 +19,29 @@ pub(crate) enum Action<'f> {
     Throttle { xid: Xid, op: OpCode, body: &'f [u8] },
     /// A write that is too large for the log: to be answered like a read, with an error.
     TooLarge { xid: Xid, op: OpCode, bytes: usize },
+    /// A request above the rate of its tenant: to be answered with an error, in its turn.
+    OverRate { xid: Xid, op: OpCode },
     /// A token of SASL, to be answered at once.
     Sasl { xid: Xid, body: &'f [u8] },
     /// The client has shown another identity: the watch table must know, then the reply goes out.
     Identify { xid: Xid },
     /// The connection ends, with this packet or without any.
     Refuse(Refusal),
+}
+
+impl Action<'_> {
+    /// The action for a request of a tenant that asks for too much.
+    pub(crate) fn over_rate(self) -> Self {
+        match self {
+            Action::Submit(ClientInput::Write { request, op, .. }) => {
+                Action::OverRate { xid: request.xid, op }
+            }
+            Action::Read { xid, op, .. }
+            | Action::Throttle { xid, op, .. }
+            | Action::TooLarge { xid, op, .. } => Action::OverRate { xid, op },
+            other => other,
+        }
+    }
 }
 
 /// The last packet of a connection that the front ends.

@@ -6,6 +6,7 @@ mod lists;
 mod logins;
 mod memory;
 mod order;
+mod rates;
 mod stage;
 mod turns;
 mod watches;

@@ -10,7 +10,7 @@ use std::time::Duration;
 use paddock_front::Condition;
 use tokio::net::TcpStream;
 use tokio::sync::MutexGuard;
-use tokio::time::{Instant, timeout_at};
+use tokio::time::{Instant, timeout, timeout_at};
 
 use super::wire::{Ready, Wire};
 use super::worker::Worker;
@@ -63,7 +63,12 @@ pub(super) async fn serve(wire: Rc<Wire>, worker: Rc<Worker>) {
             closed_by.get_or_insert_with(|| Instant::now() + CLOSING_TIMEOUT);
         }
         let deadline = if condition.is_greeting { Some(greeted_until) } else { closed_by };
-        match next_readiness(&wire, condition, deadline).await {
+        let readiness = next_readiness(&wire, condition, deadline);
+        let readiness = match condition.waits_until_ms.filter(|_| deadline.is_none()) {
+            None => readiness.await,
+            Some(until_ms) => Box::pin(ready_until(readiness, until_ms, &worker)).await,
+        };
+        match readiness {
             None if condition.is_greeting => {
                 return count(&worker.shared().statistics.server_metrics.silent_connections);
             }
@@ -123,6 +128,17 @@ async fn next_readiness(wire: &Wire, condition: Condition, deadline: Option<Inst
     }
 }
 
+/// Waits for readiness until a time of the monotonic clock, in milliseconds, at which the connection is to be looked at anyway. Few have to wait so,
+/// and all tasks would have the room for it.
+async fn ready_until(
+    readiness: impl Future<Output = Option<Ready>>,
+    until_ms: u64,
+    worker: &Worker,
+) -> Option<Ready> {
+    let wait_ms = until_ms.saturating_sub(worker.shared().clock.monotonic_ms());
+    timeout(Duration::from_millis(wait_ms), readiness).await.unwrap_or(Some(Ready::ToLook))
+}
+
 /// Reads what has come and takes the frames in it. Returns the number of bytes; `None` when the client is gone.
 fn receive(wire: &Wire, worker: &Worker) -> Option<usize> {
     if !worker.condition(wire).is_some_and(|condition| condition.takes_input) {
@@ -159,7 +175,7 @@ async fn say_farewell(socket: &TcpStream) {
             }
         }
     };
-    let _ = tokio::time::timeout(FAREWELL_TIMEOUT, drained).await;
+    let _ = timeout(FAREWELL_TIMEOUT, drained).await;
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use paddock_front::ConnectRate;
+use paddock_front::{ConnectRate, RateRules};
 use paddock_os::memory::available_bytes;
 use paddock_settings::{COUNT_MAX, settings};
 
@@ -26,6 +26,11 @@ settings! {
         /// Requests that may be under way to the log; with more, a client that waits for an answer is not read from. Of ZooKeeper's keys
         /// the lower number counts, and its default of 1000 is not taken over.
         outstanding_max: u32 = 0, number("requests", 0..=COUNT_MAX), while_running;
+        /// Requests and bytes in a second that [tenants may ask for](#rates-of-tenants): top-level paths, users or addresses.
+        rate_limits: RateRules = RateRules::default(), form("list of rules", "`[]`"), while_running;
+        /// Longest time that a request waits because of `rate_limits`; one that would have to wait longer is refused. It has to be shorter
+        /// than a third of the clients' session timeouts, since pings wait behind it.
+        rate_wait_ms_max: u32 = 1000, number("milliseconds", 0..=10_000), while_running;
     }
 }
 

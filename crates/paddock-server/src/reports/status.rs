@@ -7,7 +7,7 @@ mod lists;
 
 use std::sync::atomic::Ordering::Relaxed;
 
-use paddock_front::{Limit, LimitHits};
+use paddock_front::{Limit, LimitHits, TenantUse};
 use paddock_proto::{EnsembleMember, Zxid};
 use paddock_replica::{Role, Standing};
 use paddock_state::WatchSummary;
@@ -17,6 +17,9 @@ pub(crate) use certificates::certificate_ends;
 pub(crate) use disk::{data_bytes, log_bytes};
 pub(crate) use environment::{Setting, SettingValue, configuration, environment, membership};
 pub(crate) use lists::{Sees, ephemerals, sessions, watches_by_path, watches_by_session};
+
+/// Tenants that are told: there may be as many as clients like.
+const TENANTS_MAX: usize = 100;
 
 #[derive(Debug)]
 pub(crate) struct Status {
@@ -47,6 +50,8 @@ pub(crate) struct Status {
     pub(crate) client_buffer_bytes: usize,
     /// The label of each limit, and the number of times that it was hit.
     pub(crate) limit_hits: Vec<(&'static str, u64)>,
+    /// Tenants with limits of rate, those first that were limited most often.
+    pub(crate) tenants: Vec<TenantUse>,
     pub(crate) handshakes: u32,
     /// The limit of the process's memory in bytes, if there is one; and true while it is exceeded.
     pub(crate) memory: (Option<u64>, bool),
@@ -105,6 +110,7 @@ impl Status {
             auth_failed: stats.auth_failed.load(Relaxed),
             client_buffer_bytes: shared.limits.counters.buffers.held(),
             snapshots_failed: shared.statistics.snapshots.failures(),
+            tenants: shared.limits.counters.rates.tenants(TENANTS_MAX),
             limit_hits: counted(&shared.statistics.limit_hits)
                 .chain(counted(&shared.limits.counters.hits))
                 .collect(),

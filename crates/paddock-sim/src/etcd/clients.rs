@@ -91,12 +91,8 @@ impl World {
                 Input::Client(ClientInput::Write { conn, request: RequestId::first(xid), op, command }),
             );
         }
-        let read = QueuedRead {
-            client: Asker::new(conn, session, &[]),
-            request: RequestId::first(xid),
-            op,
-            body: ask.body(number),
-        };
+        let read =
+            QueuedRead::new(Asker::new(conn, session, &[]), RequestId::first(xid), op, ask.body(number));
         if is_alone && ask != Ask::Sync {
             return self.read_at_once(at, &read);
         }

@@ -125,12 +125,7 @@ impl MirrorWorld {
             }
             ClientPlace::Mirror(conn) => {
                 let body = ask.body(number);
-                let read = QueuedRead {
-                    client: Asker::new(conn, session, &[]),
-                    request: RequestId::first(xid),
-                    op,
-                    body,
-                };
+                let read = QueuedRead::new(Asker::new(conn, session, &[]), RequestId::first(xid), op, body);
                 if is_alone && ask != Ask::Sync {
                     return self.read_at_once(at, &read);
                 }

@@ -156,8 +156,7 @@ impl Stage {
         if op == OpCode::GetData {
             body.put_bool(watch);
         }
-        let local =
-            QueuedRead { client: guest.client.clone(), request: RequestId::first(Xid(xid)), op, body };
+        let local = QueuedRead::new(guest.client.clone(), RequestId::first(Xid(xid)), op, body);
         self.step(guest.member, Input::Client(ClientInput::Read(local)));
     }
 

@@ -1,5 +1,6 @@
 //! Metrics of Paddock's own, and of its process under the names that are common with Prometheus.
 
+use paddock_front::TenantUse;
 use paddock_member::Clock as _;
 use paddock_os::process;
 use paddock_replica::FollowerStanding;
@@ -116,6 +117,9 @@ pub(super) fn of_paddock(shared: &Shared) -> Vec<Metric> {
             values: ends.into_iter().map(end).collect(),
         });
     }
+    if !s.tenants.is_empty() {
+        metrics.extend(of_tenants(&s.tenants));
+    }
     if let Some(bytes) = s.memory.0 {
         metrics.push(gauge("paddock_memory_max_bytes", "Limit of resident memory in bytes", bytes));
     }
@@ -149,4 +153,28 @@ pub(super) fn of_paddock(shared: &Shared) -> Vec<Metric> {
         });
     }
     metrics
+}
+
+/// Use that tenants with limits of rate make of this member.
+fn of_tenants(tenants: &[TenantUse]) -> impl Iterator<Item = Metric> {
+    let counters: [(_, _, fn(&TenantUse) -> u64); 5] = [
+        ("paddock_tenant_requests", "Requests of a tenant with limits of rate that were taken", |one| {
+            one.requests
+        }),
+        ("paddock_tenant_request_bytes", "Bytes of these requests", |one| one.bytes),
+        ("paddock_tenant_requests_above_soft_limit", "Requests above the tenant's soft limit", |one| {
+            one.over_soft
+        }),
+        ("paddock_tenant_requests_delayed", "Requests that had to wait for the tenant's limit", |one| {
+            one.delayed
+        }),
+        ("paddock_tenant_requests_refused", "Requests refused because of the tenant's limit", |one| {
+            one.refused
+        }),
+    ];
+    counters.into_iter().map(|(name, help, count)| {
+        let label = |one: &TenantUse| Some(("tenant", format!("{}={}", one.kind.label(), one.name)));
+        let values = tenants.iter().map(|one| (label(one), MetricValue::of(count(one)))).collect();
+        Metric { name, kind: MetricKind::Counter, help, values }
+    })
 }

@@ -1,0 +1,47 @@
+//! The wait of a connection whose tenant asks for too much.
+
+use std::num::NonZeroU32;
+
+/// End of a wait, as the low bits of the monotonic time in milliseconds: most connections never wait, and there may be very many. The end
+/// is never weeks away.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct RateWait(NonZeroU32);
+
+impl RateWait {
+    /// A wait until a monotonic time in milliseconds.
+    pub(crate) fn until(end_ms: u64) -> RateWait {
+        RateWait(NonZeroU32::new(end_ms as u32).unwrap_or(NonZeroU32::MIN))
+    }
+
+    /// Time that is left, in milliseconds.
+    fn left_ms(self, now_ms: u64) -> u64 {
+        let left_ms = self.0.get().wrapping_sub(now_ms as u32) as i32;
+        u64::try_from(left_ms).unwrap_or(0)
+    }
+
+    pub(crate) fn is_over(self, now_ms: u64) -> bool {
+        self.left_ms(now_ms) == 0
+    }
+
+    /// The end, or now if it has passed, as a monotonic time in milliseconds.
+    pub(crate) fn end_ms(self, now_ms: u64) -> u64 {
+        now_ms + self.left_ms(now_ms)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wait_ends_at_its_time_also_where_the_low_bits_begin_anew() {
+        for end_ms in [10, (1 << 32) + 5, (5 << 32) - 1] {
+            let wait = RateWait::until(end_ms);
+            assert_eq!(
+                (wait.is_over(end_ms - 10), wait.is_over(end_ms), wait.is_over(end_ms + 90_000)),
+                (false, true, true)
+            );
+            assert_eq!((wait.end_ms(end_ms - 7), wait.end_ms(end_ms + 7)), (end_ms, end_ms + 7));
+        }
+    }
+}
