@@ -59,8 +59,12 @@ fn a_tenant_that_asks_for_ten_times_its_rate() {
     let unlimited = attack(&Scene::new(), "a tenant without a limit");
     let rule = format!("path=/greedy:requests={RATE}");
     let scene = Scene::with(&[("paddock.rate_limits", &rule)]);
-    let (answers, refusals) = attack(&scene, "a tenant at its limit of rate, which asks for ten times as much");
-    println!("TENANT | {} a second without a limit | {answers} and {refusals} refusals with one", unlimited.0);
+    let (answers, refusals) =
+        attack(&scene, "a tenant at its limit of rate, which asks for ten times as much");
+    println!(
+        "TENANT | {} a second without a limit | {answers} and {refusals} refusals with one",
+        unlimited.0
+    );
     // A quarter of a second of its rate comes at once.
     let most = RATE + RATE / 4 * 1000 / attack_time().as_millis() as u64;
     assert!(answers <= most + most / 20, "{answers} a second, {most} are its limit");

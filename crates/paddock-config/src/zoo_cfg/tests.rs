@@ -159,7 +159,8 @@ fn a_limit_of_connections_below_one_is_none() {
 fn rates_of_tenants_stand_in_one_line() {
     let limits = |text| config(text).client_limits;
     let rules = "path:requests=3;user=ann:bytes=4";
-    assert_eq!(limits(&format!("paddock.rate_limits={rules}")).rate_limits, rules.parse().unwrap());
+    let line = format!("paddock.rate_limits={rules}");
+    assert_eq!(limits(&line).rate_limits, rules.parse().unwrap());
     assert_eq!(limits("paddock.rate_wait_ms_max=0").rate_wait_ms_max, 0);
     check_refused(
         "paddock.rate_limits=path:requests",
