@@ -1,4 +1,5 @@
-//! Limits of rate for tenants: a top-level path, a user, or an address may ask for so much in a second, of this member.
+//! Limits of rate for tenants: requests, and bytes of them, that a top-level path, a user or an address may ask for in a second, of this
+//! member.
 //!
 //! Above its soft limit a tenant is counted. At its hard limit its requests wait, each connection's next one with what is behind it: it is
 //! not read from meanwhile. A request that would have to wait longer than is allowed is refused, because the pings behind it would come
@@ -214,7 +215,7 @@ impl RuleInForce {
     fn uses(&self) -> Vec<TenantUse> {
         let count = |counter: &AtomicU64| counter.load(Relaxed);
         let tenants = self.tenants();
-        let to_use = |(name, tenant): (&Box<str>, &Arc<Tenant>)| TenantUse {
+        let to_use = |(name, tenant): (&str, &Tenant)| TenantUse {
             kind: self.rule.kind,
             name: name.to_string(),
             requests: count(&tenant.counts.requests),
@@ -223,7 +224,7 @@ impl RuleInForce {
             delayed: count(&tenant.counts.delayed),
             refused: count(&tenant.counts.refused),
         };
-        tenants.iter().map(to_use).collect()
+        tenants.iter().map(|(name, tenant)| to_use((&**name, &**tenant))).collect()
     }
 }
 

@@ -17,12 +17,12 @@ const UNDER_WAY: usize = 10;
 
 /// Answers to the tenant's requests, and refusals.
 #[derive(Debug, Default)]
-struct Told {
+struct TenantAnswers {
     answers: AtomicU64,
     refusals: AtomicU64,
 }
 
-impl Told {
+impl TenantAnswers {
     /// Asks as fast as the server lets it.
     fn ask(&self, client: &mut Rude, deadline: Instant) {
         let exists = request(1, OpCode::Exists, |out| {
@@ -43,7 +43,7 @@ impl Told {
 
 /// Attacks with a tenant that asks as fast as it can. Returns the requests that were carried out in a second, and the refusals.
 fn attack(scene: &Scene, name: &str) -> (u64, u64) {
-    let told = Told::default();
+    let told = TenantAnswers::default();
     let mut lasted = Duration::ZERO;
     scene.attack(name, Goal::BUSY, |server, deadline| {
         let since = Instant::now();

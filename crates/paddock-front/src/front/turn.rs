@@ -30,7 +30,7 @@ fn is_multi<H: Host>(connection: &Connection<H>, frame: &[u8]) -> bool {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Admission {
     Taken,
-    /// It is answered with an error.
+    /// The request is answered with an error.
     Refused,
 }
 
@@ -145,7 +145,7 @@ impl<'a, H: Host> Turn<'a, H> {
         if self.front.rates.is_empty() || connection.protocol.is_greeting() {
             return Some(Admission::Taken);
         }
-        // It has waited, and is paid for.
+        // The request has waited, and is paid for.
         if connection.rate_wait.take().is_some() {
             return Some(Admission::Taken);
         }

@@ -1,8 +1,8 @@
-//! What a tenant has used of its rates lately, as the times at which that would be paid off.
+//! Use that a tenant has made of its rates lately, as the times at which that is paid off.
 
 use super::Rates;
 
-/// What a tenant may use at once, beyond its rate, as a time of that rate: clients ask in bursts.
+/// Time of a rate that a tenant may use at once, beyond it: clients ask in bursts.
 const BURST_US: u64 = 250_000;
 
 /// For each rate the time, in microseconds of the monotonic clock, at which all that was used is paid off.

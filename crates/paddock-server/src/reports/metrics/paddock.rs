@@ -157,7 +157,8 @@ pub(super) fn of_paddock(shared: &Shared) -> Vec<Metric> {
 
 /// Use that tenants with limits of rate make of this member.
 fn of_tenants(tenants: &[TenantUse]) -> impl Iterator<Item = Metric> {
-    let counters: [(_, _, fn(&TenantUse) -> u64); 5] = [
+    type Count = fn(&TenantUse) -> u64;
+    let counters: [(_, _, Count); 5] = [
         ("paddock_tenant_requests", "Requests of a tenant with limits of rate that were taken", |one| {
             one.requests
         }),
