@@ -10,8 +10,8 @@ use super::{archive, build, components, debian, rpm};
 use crate::layout::Layout;
 use crate::process::Error;
 
-/// Largest program that is shipped, stripped.
-const PROGRAM_BYTES_MAX: u64 = 12 << 20;
+/// Largest program that is shipped, stripped: growth is noticed. The goal is 12 MiB (decision 0095).
+const PROGRAM_BYTES_MAX: u64 = 20 << 20;
 /// The profile of what is shipped, in which the size is looked at.
 pub(super) const SHIPPED: &str = "dist";
 
