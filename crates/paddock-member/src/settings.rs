@@ -27,7 +27,7 @@ settings! {
         /// Bytes of applied entries that a member of an ensemble keeps in memory, for members that lag: one that lags more gets a snapshot.
         entry_bytes_kept: usize = 8 << 20, number("bytes", 0..=i64::MAX), at_restart;
         /// Bytes of changes, with what came of each, that are kept in memory for those who [follow them](backup.md#changes-as-they-come); 0 keeps
-        /// none, and there is nothing to follow.
+        /// none, as does a member without `admin_listen`, and there is nothing to follow.
         change_bytes_kept: usize = 16 << 20, number("bytes", 0..=i64::MAX), at_restart;
     }
 }

@@ -238,6 +238,10 @@ impl Config {
             // No follower lags behind a member alone.
             settings.entry_bytes_kept = 0;
         }
+        if self.admin_listen.is_none() {
+            // Changes are followed over the HTTP interface only.
+            settings.change_bytes_kept = 0;
+        }
         paddock_member::Config {
             data_dir: self.data_dir.clone(),
             log_dir: self.log_dir.clone(),
@@ -376,10 +380,11 @@ mod tests {
         let member_settings =
             MemberSettings { entry_bytes_kept: 7, snapshots_kept: 5, ..MemberSettings::default() };
         let alone = Config { member_settings: member_settings.clone(), ..Config::default() };
-        let of_ensemble = Config { ensemble: Some(Ensemble::default()), ..alone.clone() };
+        let admin_listen = Some(([127, 0, 0, 1], 8080).into());
+        let of_ensemble = Config { ensemble: Some(Ensemble::default()), admin_listen, ..alone.clone() };
         assert_eq!(of_ensemble.of_member().settings, member_settings);
-        // No follower lags behind a member alone.
-        let expected = MemberSettings { entry_bytes_kept: 0, ..member_settings };
+        // No follower lags behind a member alone, and its changes are followed over the HTTP interface only.
+        let expected = MemberSettings { entry_bytes_kept: 0, change_bytes_kept: 0, ..member_settings };
         assert_eq!(alone.of_member().settings, expected);
     }
 }
