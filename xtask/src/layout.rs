@@ -109,6 +109,11 @@ impl Layout {
         self.target.join("sim").join("paddock-sim")
     }
 
+    /// Directory in which rustdoc puts its pages, and its JSON.
+    pub(crate) fn pages_of_crates(&self) -> PathBuf {
+        self.target.join("doc")
+    }
+
     /// Directory of the site and of what it is made of.
     pub(crate) fn site(&self) -> PathBuf {
         self.target.join("site")

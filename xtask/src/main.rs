@@ -1,10 +1,11 @@
 //! The project's own tasks, run as `cargo xtask <task>`.
 //!
 //! `structure` checks what no compiler does, `stages` says what is tested, `torture` and `soak` look for what tests have not found, `breaks` proves the simulator,
-//! `compare` and `profile` say what is measured, `instructions` what is counted, `cluster` starts members to try things on,
+//! `compare` and `profile` say what is measured, `instructions` what is counted, `api` what programs of others rely on, `cluster` starts members to try things on,
 //! `dist` makes what is shipped, `wheel` the Python package, `install` puts what tests and comparisons need below the target directory, `process` runs other programs. Nothing here is
 //! part of the product.
 
+mod api;
 mod apt;
 mod breaks;
 mod cluster;
@@ -71,6 +72,9 @@ enum Task {
     /// Count the instructions of requests, of changes of the tree and of the log, and compare with what is stored
     #[command(after_help = instructions::HELP)]
     Instructions(instructions::Options),
+    /// Compare the public items of the library with those that are stored
+    #[command(after_help = api::HELP)]
+    Api(api::ApiOptions),
     /// Tell where the server's time goes and write it into docs/performance/profile.md
     #[command(after_help = profile::HELP)]
     Profile(profile::Options),
@@ -138,6 +142,7 @@ fn run(task: Task) -> Result<bool, Error> {
         Task::Soak(options) => soak::run(&layout, &options),
         Task::Compare(options) => compare::run(&layout, &options),
         Task::Instructions(options) => instructions::run(&layout, &options),
+        Task::Api(options) => api::run(&layout, &options),
         Task::Profile(options) => profile::run(&layout, &options),
         Task::Breaks(options) => breaks::run(&layout, &options),
         Task::Wheel(options) => wheel::run(&layout, &options),

@@ -6,6 +6,7 @@
 //! A stage that could not run, or ended badly without naming a failed test, counts as one failed test; so does a
 //! stage that ran no test. The last line is therefore never better than what happened.
 
+mod api;
 mod checked;
 mod etcd;
 mod fixtures;
@@ -104,6 +105,15 @@ const STAGES: &[TestStage] = &[
         company: Company::Neighbours,
         installs: &[],
         run: rust::unit,
+    },
+    TestStage {
+        name: api::STAGE,
+        about: "the public items of the library beside those that are stored, its pages without warnings, the examples on them",
+        needs_server: false,
+        is_long: false,
+        company: Company::Neighbours,
+        installs: &[],
+        run: api::run,
     },
     TestStage {
         name: python::MEMBERS,

@@ -67,6 +67,8 @@ macro_rules! settings {
             }
         }
 
+        // For the programs that read files of settings.
+        #[doc(hidden)]
         impl $crate::SettingRows for $name {
             fn add_rows(rows: &mut Vec<$crate::SettingRow>) {
                 let defaults = <$name>::default();
