@@ -73,9 +73,12 @@ pub enum CallError {
     #[error(
         "etcd's space is exhausted (alarm NOSPACE): compact and defragment it, or raise --quota-backend-bytes, and disarm the alarm"
     )]
+    /// etcd has no room and takes no writes.
     NoSpace,
+    /// A transaction has more operations or bytes than etcd takes.
     #[error("transaction is above a limit of etcd: {0}: raise --max-txn-ops or --max-request-bytes of etcd")]
     TooLarge(String),
+    /// Any other refusal, in etcd's words.
     #[error("etcd refused: {0}")]
     Refused(String),
 }

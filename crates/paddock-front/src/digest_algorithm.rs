@@ -8,9 +8,12 @@ use sha2::{Sha256, Sha512};
 /// Hash of passwords in the ids of the scheme `digest`. All members of an ensemble need the same.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum DigestAlgorithm {
+    /// SHA-1, which ZooKeeper has by default.
     #[default]
     Sha1,
+    /// SHA-256.
     Sha256,
+    /// SHA-512.
     Sha512,
 }
 

@@ -22,6 +22,7 @@ pub(crate) const NAME: &str = "identity";
 /// Beginning of the last line.
 const CHECKSUM: &str = "checksum ";
 
+/// Reason for which the file that says whose a data directory is does not fit, or cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum IdentityError {
     #[error("{action} {}", path.display())]

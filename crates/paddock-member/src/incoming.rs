@@ -17,6 +17,7 @@ use paddock_storage::{GroupNumber, Index, Log, LogError, Record, SnapshotError, 
 
 const MARK: &str = "installing-";
 
+/// Reason for which a snapshot that another member sends cannot be taken over.
 #[derive(Debug, thiserror::Error)]
 pub enum IncomingError {
     #[error("{action} {}", path.display())]

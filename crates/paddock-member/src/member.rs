@@ -45,16 +45,20 @@ struct Shortage {
 /// Reason for which a member has to stop.
 #[derive(Debug, thiserror::Error)]
 pub enum MemberError {
+    /// The transaction log failed.
     #[error(transparent)]
     Log(#[from] LogError),
+    /// A snapshot of another member could not be taken over.
     #[error(transparent)]
     Incoming(#[from] IncomingError),
+    /// The state that was taken over could not be loaded.
     #[error(transparent)]
     Recovery(#[from] RecoveryError),
     #[error(
         "the state of this member is not the one that most others have, at entry {index}: it stopped; when it is started \
          again, it puts its files aside and fetches the state from the leader"
     )]
+    /// A digest has shown another state than most members have. `index` is the entry's number.
     Diverged { index: u64 },
 }
 

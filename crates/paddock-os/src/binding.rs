@@ -30,15 +30,21 @@ pub enum ListenAt {
 /// Reasons for which nothing listens.
 #[derive(Debug, thiserror::Error)]
 pub enum BindError {
+    /// A name is not known after all tries.
     #[error("look up {name}, at which to listen")]
     LookUp {
+        /// The name.
         name: String,
+        /// The system's reason.
         #[source]
         source: io::Error,
     },
+    /// The address cannot be had: another process has it, or this machine does not.
     #[error("listen on {address}")]
     Listen {
+        /// The address.
         address: SocketAddr,
+        /// The system's reason.
         #[source]
         source: io::Error,
     },

@@ -10,11 +10,17 @@ use crate::jute::{DecodeError, Reader, Writer};
 pub struct Perms(pub i32);
 
 impl Perms {
+    /// To read data and children.
     pub const READ: Perms = Perms(1);
+    /// To change the data.
     pub const WRITE: Perms = Perms(2);
+    /// To make children.
     pub const CREATE: Perms = Perms(4);
+    /// To remove children.
     pub const DELETE: Perms = Perms(8);
+    /// To change the ACL.
     pub const ADMIN: Perms = Perms(16);
+    /// All five.
     pub const ALL: Perms = Perms(31);
 
     /// True if the two sets share a permission.
@@ -33,11 +39,14 @@ impl BitOr for Perms {
 /// Identity under one scheme: `digest` `user:hash`, `ip` `10.0.0.1`, `world` `anyone`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Id {
+    /// Kind of identity: `world`, `digest`, `ip`, `sasl`, `x509`, or `auth` in a request.
     pub scheme: String,
+    /// The identity, in its scheme's form.
     pub id: String,
 }
 
 impl Id {
+    /// An identity of these two parts, unchecked.
     pub fn new(scheme: impl Into<String>, id: impl Into<String>) -> Id {
         Id { scheme: scheme.into(), id: id.into() }
     }
@@ -47,6 +56,7 @@ impl Id {
         out.put_string(&self.id);
     }
 
+    /// Reads it from a request or a reply, in jute.
     pub fn decode(reader: &mut Reader<'_>) -> Result<Id, DecodeError> {
         Ok(Id::new(decode_field(reader)?, decode_field(reader)?))
     }
@@ -60,7 +70,9 @@ fn decode_field<'a>(reader: &mut Reader<'a>) -> Result<&'a str, DecodeError> {
 /// One entry of an ACL.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Acl {
+    /// The permissions that it gives.
     pub perms: Perms,
+    /// The identity that has them.
     pub id: Id,
 }
 
@@ -75,6 +87,7 @@ impl Acl {
         self.id.encode(out);
     }
 
+    /// Reads it from a request or a reply, in jute.
     pub fn decode(reader: &mut Reader<'_>) -> Result<Acl, DecodeError> {
         Ok(Acl { perms: Perms(reader.i32()?), id: Id::decode(reader)? })
     }

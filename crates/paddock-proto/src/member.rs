@@ -25,6 +25,7 @@ pub fn narrow_member_number(member: MemberNumber) -> u8 {
 /// One member as all members know it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EnsembleMember {
+    /// Number of the member, of which an ensemble has one.
     pub id: MemberNumber,
     /// A name or an address, one of IPv6 without brackets. It is never resolved for good: names move.
     pub host: String,
@@ -32,6 +33,7 @@ pub struct EnsembleMember {
     pub quorum_port: u16,
     /// ZooKeeper's second port for peers. It is that of `quorum_port` for a member as ClickHouse Keeper writes it, which has one.
     pub election_port: u16,
+    /// Its part in the ensemble.
     pub role: MemberRole,
     /// Address where clients connect, as far as the ensemble is told.
     pub client: Option<ClientAddress>,
@@ -46,10 +48,12 @@ pub enum MemberRole {
     Observer,
 }
 
+/// Address of a member at which clients connect, as the list of members has it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClientAddress {
     /// A name or an address, one of IPv6 without brackets. `None` is all addresses.
     pub address: Option<String>,
+    /// Port of TCP.
     pub port: u16,
 }
 
@@ -130,6 +134,7 @@ impl EnsembleMember {
 }
 
 impl MemberRole {
+    /// The role that is named `participant` or `observer`, in any case.
     pub fn parse(text: &str) -> Result<MemberRole, InvalidMember> {
         match text.to_ascii_lowercase().as_str() {
             "participant" => Ok(MemberRole::Participant),

@@ -171,16 +171,24 @@ impl Create<'_> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(i32)]
 pub enum CreateMode {
+    /// Stays until it is removed.
     Persistent = 0,
+    /// Ends with the session that makes it, and has no children.
     Ephemeral = 1,
+    /// Stays; the server appends ten digits to its name, which rise with each child made.
     PersistentSequential = 2,
+    /// Ends with its session, and has such a suffix.
     EphemeralSequential = 3,
+    /// Removed by the server some time after its last child has gone.
     Container = 4,
+    /// Removed by the server when it was not changed for its TTL and has no children.
     PersistentWithTtl = 5,
+    /// As with a TTL, with a suffix.
     PersistentSequentialWithTtl = 6,
 }
 
 impl CreateMode {
+    /// The mode with this number on the wire, if there is one.
     pub fn from_flags(flags: i32) -> Option<CreateMode> {
         Some(match flags {
             0 => CreateMode::Persistent,
@@ -194,14 +202,17 @@ impl CreateMode {
         })
     }
 
+    /// The number on the wire.
     pub fn flags(self) -> i32 {
         self as i32
     }
 
+    /// True if the znode ends with its session.
     pub fn is_ephemeral(self) -> bool {
         matches!(self, CreateMode::Ephemeral | CreateMode::EphemeralSequential)
     }
 
+    /// True if the server appends a suffix to the name.
     pub fn is_sequential(self) -> bool {
         matches!(
             self,
@@ -211,6 +222,7 @@ impl CreateMode {
         )
     }
 
+    /// True if the request has to carry a TTL.
     pub fn has_ttl(self) -> bool {
         matches!(self, CreateMode::PersistentWithTtl | CreateMode::PersistentSequentialWithTtl)
     }

@@ -9,22 +9,35 @@ use crate::{SessionId, Zxid};
 /// how the tree stores them is its own affair.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stat {
+    /// Transaction that made the znode.
     pub czxid: Zxid,
+    /// Transaction that last changed its data.
     pub mzxid: Zxid,
+    /// Time at which it was made, in milliseconds since 1970, by the leader's clock.
     pub ctime_ms: i64,
+    /// Time at which its data were last changed, in milliseconds since 1970.
     pub mtime_ms: i64,
+    /// Number of changes of the data.
     pub version: i32,
+    /// Number of changes of the children.
     pub cversion: i32,
+    /// Number of changes of the ACL.
     pub aversion: i32,
+    /// Session with which an ephemeral znode ends; 0 for every other.
     pub ephemeral_owner: SessionId,
+    /// Bytes of data.
     pub data_length: i32,
+    /// Number of children.
     pub num_children: i32,
+    /// Transaction that last made or removed a child.
     pub pzxid: Zxid,
 }
 
 impl Stat {
+    /// Bytes on the wire.
     pub const BYTES: usize = 68;
 
+    /// Appends it in jute.
     pub fn encode(&self, out: &mut Vec<u8>) {
         out.put_i64(self.czxid.0);
         out.put_i64(self.mzxid.0);
@@ -39,6 +52,7 @@ impl Stat {
         out.put_i64(self.pzxid.0);
     }
 
+    /// Reads it from a reply, in jute.
     pub fn decode(reader: &mut Reader<'_>) -> Result<Stat, DecodeError> {
         Ok(Stat {
             czxid: Zxid(reader.i64()?),

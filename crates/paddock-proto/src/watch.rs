@@ -8,9 +8,13 @@ use crate::{ReplyHeader, Xid, Zxid};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(i32)]
 pub enum EventKind {
+    /// The znode was made.
     NodeCreated = 1,
+    /// The znode was removed.
     NodeDeleted = 2,
+    /// Its data were set, also to what they were.
     NodeDataChanged = 3,
+    /// A child was made or removed.
     NodeChildrenChanged = 4,
 }
 
@@ -62,6 +66,7 @@ pub enum AddWatchMode {
 }
 
 impl AddWatchMode {
+    /// The mode with this number on the wire.
     pub fn from_code(code: i32) -> Result<AddWatchMode, DecodeError> {
         match code {
             0 => Ok(AddWatchMode::Persistent),
@@ -74,14 +79,20 @@ impl AddWatchMode {
 /// Watches that checkWatches and removeWatches mean.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum WatcherKind {
+    /// One-shot watches of children.
     Children,
+    /// One-shot watches of data, and of a znode that is not there.
     Data,
+    /// All kinds.
     Any,
+    /// Watches of one znode that stay.
     Persistent,
+    /// Watches of a subtree.
     PersistentRecursive,
 }
 
 impl WatcherKind {
+    /// The kind with this number on the wire.
     pub fn from_code(code: i32) -> Result<WatcherKind, DecodeError> {
         match code {
             1 => Ok(WatcherKind::Children),

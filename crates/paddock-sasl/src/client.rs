@@ -10,7 +10,9 @@ use crate::directives::{Directives, MalformedDirectives, put_quoted};
 /// A user and its password.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Login {
+    /// Name, as the server's file of users has it.
     pub user: String,
+    /// Password, as text. No debug output shows it.
     pub password: String,
 }
 

@@ -47,8 +47,8 @@ const ZNODES_PER_SLICE: usize = 1024;
 const PIECE_BYTES: u64 = 1 << 20;
 
 settings! {
-    /// The settings of one server. [`Config::new`] has sensible ones; change what you need. They are taken as they are: the ranges that `docs/configuration.md` tells are
-    /// checked where files are read.
+    /// The settings of one server. [`Config::new`] has sensible ones; change what you need. They are taken as they are: the
+    /// ranges that `docs/configuration.md` tells are checked where files are read. Links in the texts of fields lead into that page.
     #[derive(Clone, Debug, PartialEq, Eq)]
     pub struct Config {
         /// Address where clients connect. Port 0 takes any free port.

@@ -15,13 +15,16 @@ pub use port::{ClientAuth, ClientTls, PortProtocol};
 /// A file of keys or certificates. What format it has, its content says.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Store {
+    /// File of PEM, PKCS12 or JKS.
     pub path: PathBuf,
+    /// Password, if the file or its key is encrypted.
     pub password: Option<Password>,
 }
 
 /// Password of a store, or the file that holds it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Password {
+    /// The password itself.
     Text(Secret),
     /// Its text, but for a line's end.
     File(PathBuf),
@@ -32,10 +35,12 @@ pub enum Password {
 pub struct Secret(String);
 
 impl Secret {
+    /// Takes a text that no debug output shows from here on.
     pub fn new(text: impl Into<String>) -> Secret {
         Secret(text.into())
     }
 
+    /// The text.
     pub fn reveal(&self) -> &str {
         &self.0
     }
@@ -47,10 +52,14 @@ impl fmt::Debug for Secret {
     }
 }
 
+/// Versions of TLS that are spoken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TlsVersions {
+    /// 1.2 and 1.3.
     Both,
+    /// 1.2.
     Only12,
+    /// 1.3.
     Only13,
 }
 
@@ -69,6 +78,7 @@ impl CipherSuite {
         cipher_suite_names().map(CipherSuite)
     }
 
+    /// The name in the registry of TLS.
     pub fn name(self) -> &'static str {
         self.0
     }

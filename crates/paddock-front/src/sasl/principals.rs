@@ -78,10 +78,12 @@ impl PrincipalNames {
         &self.text
     }
 
+    /// True if the host of a principal is no part of its user.
     pub fn removes_host(&self) -> bool {
         self.removes_host
     }
 
+    /// True if the realm of a principal is no part of its user.
     pub fn removes_realm(&self) -> bool {
         self.removes_realm
     }

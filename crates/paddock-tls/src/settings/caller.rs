@@ -16,6 +16,8 @@ pub enum Trust<'a> {
 /// The private key with which a caller shows who it is, and the file of its certificates if they are not beside it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CallerIdentity {
+    /// The private key.
     pub key: Store,
+    /// File of the certificates, as PEM. `None` if they are with the key.
     pub certificates: Option<PathBuf>,
 }

@@ -7,6 +7,7 @@ use super::{CipherSuite, Store, TlsVersions};
 /// TLS on the links between members: both sides of a link show a certificate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PeerTls {
+    /// Links that are made and taken.
     pub mode: TlsMode,
     /// This member's private key, and the certificates that vouch for it.
     pub key_store: Store,
@@ -20,6 +21,7 @@ pub struct PeerTls {
     pub verify_called: bool,
     /// True if a member that calls needs a certificate for the host that it has in the list of members.
     pub verify_callers: bool,
+    /// Versions of TLS that members speak.
     pub versions: TlsVersions,
     /// The first is liked best. `None` is all that there are.
     pub cipher_suites: Option<Vec<CipherSuite>>,

@@ -19,12 +19,14 @@ pub struct ClientTls {
     /// Certificates of clients that are trusted, and those whose signature makes another one trusted. Needed unless
     /// `client_auth` is `None`.
     pub trust_store: Option<Store>,
+    /// Certificates that clients have to show.
     pub client_auth: ClientAuth,
     /// True if a client's certificate has to be for the address from which it connects.
     pub verify_addresses: bool,
     /// Lists of revoked certificates, as PEM or one as DER. With it, every authority of a client's certificate needs a list
     /// that is not outdated.
     pub revocations: Option<PathBuf>,
+    /// Versions of TLS that clients may speak.
     pub versions: TlsVersions,
     /// The first is liked best. `None` is all that there are.
     pub cipher_suites: Option<Vec<CipherSuite>>,
@@ -37,9 +39,11 @@ pub struct ClientTls {
 /// Protocol below ZooKeeper's, on one port for clients.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PortProtocol {
+    /// No TLS.
     Plaintext,
     /// Plaintext or TLS, as the first byte of each connection tells.
     Either,
+    /// TLS only.
     Tls,
 }
 
