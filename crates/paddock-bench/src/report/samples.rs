@@ -19,7 +19,7 @@ pub(super) fn all() -> [(&'static str, RunReport); 6] {
 /// Three seconds of a run in which nothing went wrong.
 pub(super) fn mixed() -> RunReport {
     RunReport {
-        tool: "paddock bench 0.1.0".to_owned(),
+        tool: "paddock bench 0.9.0".to_owned(),
         started_unix_s: 1_795_248_000,
         workload: "mixed".to_owned(),
         hosts: vec!["127.0.0.1:2181".to_owned()],
