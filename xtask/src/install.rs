@@ -24,6 +24,7 @@ pub(crate) use kubernetes::install as kubernetes;
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Part {
     Python,
+    Moto,
     Jars,
     OlderZookeepers,
     Go,
@@ -46,6 +47,7 @@ impl Part {
     pub(crate) fn install(self, layout: &Layout) -> Result<(), Error> {
         match self {
             Part::Python => python(layout).map(drop),
+            Part::Moto => moto(layout).map(drop),
             Part::Jars => jars(layout),
             Part::OlderZookeepers => older_zookeepers(layout).map(drop),
             Part::Go => go(layout).map(drop),
@@ -68,16 +70,27 @@ impl Part {
 
 /// A Python environment with pytest and kazoo; returns its interpreter.
 pub(crate) fn python(layout: &Layout) -> Result<PathBuf, Error> {
-    let directory = layout.environment("venv");
-    let requirements = layout.tests("requirements.txt");
-    let interpreter = directory.join("bin").join("python");
+    let directory = python_environment(layout, "venv", "requirements.txt")?;
+    Ok(directory.join("bin").join("python"))
+}
+
+/// A store that speaks S3's protocol; returns its program.
+pub(crate) fn moto(layout: &Layout) -> Result<PathBuf, Error> {
+    let directory = python_environment(layout, "venv-moto", "s3/requirements.txt")?;
+    Ok(directory.join("bin").join("moto_server"))
+}
+
+/// A Python environment of this name, with what a file among the tests lists; returns its directory.
+fn python_environment(layout: &Layout, name: &str, requirements: &str) -> Result<PathBuf, Error> {
+    let directory = layout.environment(name);
+    let requirements = layout.tests(requirements);
     once(&directory, &read(&requirements)?, || {
-        let log = layout.log("install-python");
+        let log = layout.log(&format!("install-python-{name}"));
         let pip = Program::new(virtual_environment(&directory, &log)?);
         let pip = pip.args(["-m", "pip", "install", "--requirement"]);
         pip.arg(&requirements).log_to(&log).run()
     })?;
-    Ok(interpreter)
+    Ok(directory)
 }
 
 /// An empty Python environment in a directory; returns its interpreter.

@@ -152,6 +152,15 @@ const STAGES: &[TestStage] = &[
         run: python::kafka,
     },
     TestStage {
+        name: "s3",
+        about: "backups in a store of S3's protocol, and its errors",
+        needs_server: true,
+        is_long: false,
+        company: Company::Neighbours,
+        installs: &[Part::Python, Part::Moto, Part::Jars],
+        run: python::s3,
+    },
+    TestStage {
         name: "process",
         about: "server processes: crashes, damaged files, ensembles, the bench",
         needs_server: true,

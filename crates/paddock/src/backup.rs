@@ -1,6 +1,8 @@
-//! `paddock backup`: the state of a running member, and its log, into a file or a directory.
+//! `paddock backup`: the state of a running member, and its log, into a file, a directory or a bucket.
 
 pub(crate) mod archive;
+#[cfg(feature = "s3")]
+pub(crate) mod bucket;
 pub(crate) mod collect;
 pub(crate) mod failure;
 pub(crate) mod manifest;
@@ -28,6 +30,7 @@ Examples:
   paddock backup paddock1:8080 --auth @identity --to backups/ --keep 7       and the oldest go, so that seven are left
   paddock backup paddock1:8080 --auth @identity --to today.paddock           one file
   paddock backup paddock1:8080 --auth @identity --to - | age -r KEY > today.age
+  paddock backup paddock1:8080 --auth @identity --to s3://bucket/paddock     credentials: the variables AWS_*
 
 The only line of the file is digest:USER:PASSWORD, an identity that the ACL of / names with every permission. A member gives a snapshot
 once in five minutes, unless its setting rate_limit_ms says otherwise. Restore: paddock restore --help";
@@ -41,7 +44,7 @@ pub(crate) struct BackupArgs {
     /// HTTP interface of a member (admin_listen); any member will do
     #[arg(value_name = "HOST:ADMINPORT")]
     host: String,
-    /// Place of the backup: a directory for several (it exists, or ends with /), a new file, or - for standard output
+    /// Place of the backup: a directory for several (it exists, or ends with /), a new file, - for standard output, or s3://BUCKET/PREFIX
     #[arg(long, value_name = "PLACE")]
     to: String,
     /// Take the log along that was written while the snapshot was
@@ -72,6 +75,9 @@ impl BackupTarget {
         if text == "-" {
             return Ok(BackupTarget::Output);
         }
+        if let Some(place) = bucket_of(text)? {
+            return Ok(BackupTarget::Place(place));
+        }
         let path = Path::new(text);
         if path.is_dir() || text.ends_with('/') {
             return Ok(BackupTarget::Place(BackupPlace::Directory(path.to_owned())));
@@ -83,11 +89,32 @@ impl BackupTarget {
     }
 }
 
+/// The bucket that a text names, if it names one.
+pub(crate) fn bucket_of(text: &str) -> Result<Option<BackupPlace>, BackupFailure> {
+    if !text.starts_with("s3://") {
+        return Ok(None);
+    }
+    open_bucket(text).map(Some)
+}
+
+#[cfg(feature = "s3")]
+fn open_bucket(url: &str) -> Result<BackupPlace, BackupFailure> {
+    bucket::Bucket::open(url).map(BackupPlace::Bucket)
+}
+
+#[cfg(not(feature = "s3"))]
+fn open_bucket(url: &str) -> Result<BackupPlace, BackupFailure> {
+    Err(BackupFailure::Wish(format!(
+        "{url}: this program was built without S3; build it with the feature s3"
+    )))
+}
+
 pub(crate) fn run(args: &BackupArgs) -> Result<(), MovingFailure> {
     let interface = args.access.interface(&args.host)?;
     let target = BackupTarget::of(&args.to)?;
     if !matches!(target, BackupTarget::Place(_)) && (args.incremental || args.keep.is_some()) {
-        let why = "--incremental and --keep are for a place of several backups: a directory";
+        let why =
+            "--incremental and --keep are for a place of several backups: a directory, or s3://BUCKET/PREFIX";
         return Err(BackupFailure::Wish(why.to_owned()).into());
     }
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();

@@ -16,7 +16,7 @@ use paddock_tree::Tree;
 use crate::backup::failure::BackupFailure;
 use crate::backup::manifest::{self, Manifest, SnapshotPart};
 use crate::backup::place::{BackupPlace, Workshop};
-use crate::backup::{archive, collect};
+use crate::backup::{archive, bucket_of, collect};
 use crate::moving::{self, MovingFailure, ProgressLine};
 use crate::tail::parse_zxid;
 
@@ -32,6 +32,7 @@ Examples:
   paddock restore --from today.paddock --data-dir /var/lib/paddock --member 2
   paddock restore --from snapshot-00000000000004d2 --data-dir /var/lib/paddock     a snapshot file alone
   age -d -i KEY today.age | paddock restore --from - --data-dir /var/lib/paddock
+  paddock restore --from s3://bucket/paddock --data-dir /var/lib/paddock
 
 Nothing is written over: the data directory must be empty, or not be there. The restored member is an ensemble of its own. For an ensemble,
 start it with settings that name all members, and the others with empty directories: they join, and are sent everything.";
@@ -42,7 +43,7 @@ start it with settings that name all members, and the others with empty director
 #[command(group = clap::ArgGroup::new("wish").args(["data_dir", "list"]).required(true))]
 #[command(group = clap::ArgGroup::new("moment").args(["to_zxid", "to_time"]))]
 pub(crate) struct RestoreArgs {
-    /// Place of the backup: a directory with several or with one, a file, or - for standard input
+    /// Place of the backup: a directory with several or with one, a file, - for standard input, or s3://BUCKET/PREFIX
     #[arg(long, value_name = "PLACE")]
     from: String,
     /// Name of the backup in the place [default: the newest that begins before the moment that is wanted]
@@ -143,6 +144,9 @@ pub(crate) fn run(args: &RestoreArgs) -> Result<(), MovingFailure> {
 
 /// The place of several backups, and the name of the one that is meant if it is one.
 fn place_of(from: &str) -> Result<(BackupPlace, Option<String>), BackupFailure> {
+    if let Some(place) = bucket_of(from)? {
+        return Ok((place, None));
+    }
     let path = Path::new(from);
     let metadata = path.metadata().map_err(BackupFailure::io("open", from))?;
     if !metadata.is_dir() {
@@ -216,7 +220,7 @@ fn restore(
     let (name, manifest) = choose(&place, args.backup.clone().or(only), moment)?;
     let shown = place.shown(&name);
     moment.check(&manifest, &shown)?;
-    let path = |file: &str| place.fetch(&name, file);
+    let path = |file: &str| place.fetch(&name, file, &workshop);
     Ok((read(&manifest, moment, &path, line)?, shown))
 }
 

@@ -112,6 +112,14 @@ impl TailFailure {
             _ => false,
         }
     }
+
+    /// True if the member no longer has what comes next.
+    fn is_gone(&self) -> bool {
+        matches!(
+            self,
+            TailFailure::Admin(AdminError::Gone { .. }) | TailFailure::Ended { is_for_good: true, .. }
+        )
+    }
 }
 
 impl From<TailFailure> for MovingFailure {
@@ -144,7 +152,7 @@ struct TailSession<'a> {
 
 impl TailSession<'_> {
     async fn follow(&mut self, interfaces: &[AdminInterface]) -> Result<(), TailFailure> {
-        let mut is_told = false;
+        let (mut is_told, mut gone) = (false, 0);
         for (turn, interface) in interfaces.iter().cycle().enumerate() {
             let before = self.next;
             let failure = match self.stream(interface).await {
@@ -152,7 +160,10 @@ impl TailSession<'_> {
                 Err(failure) => failure,
             };
             let was_first_look = !self.has_begun && turn + 1 >= interfaces.len();
-            if !failure.may_pass() || was_first_look {
+            // Another member may keep more.
+            gone = if failure.is_gone() { gone + 1 } else { 0 };
+            let may_pass = failure.may_pass() || (failure.is_gone() && gone < interfaces.len());
+            if !may_pass || was_first_look {
                 return Err(failure);
             }
             // Once in a row: a member may be away for hours.

@@ -9,7 +9,7 @@ use super::python;
 const PORTS: Range<usize> = 20_000..32_000;
 
 /// Stages that run side by side and start servers.
-const STAGES: [&str; 11] = [
+const STAGES: [&str; 12] = [
     "process",
     "moving",
     "oracle",
@@ -21,6 +21,7 @@ const STAGES: [&str; 11] = [
     "clickhouse",
     "kafka",
     "terminal",
+    "s3",
 ];
 
 /// The variable that tells tests the first port and the one behind the last; without it they take any of `PORTS`.
@@ -42,8 +43,8 @@ mod tests {
 
     #[test]
     fn stages_share_no_port() {
-        assert_eq!(of_stage("process"), "20000..21090");
-        assert_eq!(of_stage("terminal"), "30900..31990");
+        assert_eq!(of_stage("process"), "20000..21000");
+        assert_eq!(of_stage("terminal"), "30000..31000");
         assert_eq!(of_stage("attacks"), "20000..32000");
     }
 }

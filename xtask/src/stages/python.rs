@@ -150,6 +150,12 @@ pub(super) fn kafka(layout: &Layout) -> Result<StageOutcome, Error> {
     pytest(layout, "kafka", &["--ignore-glob=*/test_on_etcd.py".to_owned()], variables)
 }
 
+/// Backups in a store of S3's protocol.
+pub(super) fn s3(layout: &Layout) -> Result<StageOutcome, Error> {
+    let variables = vec![("MOTO_BIN", install::moto(layout)?.into())];
+    pytest(layout, "s3", &[], variables)
+}
+
 /// Packages and archives as they are shipped, on Debians of their own.
 pub(super) fn packages(layout: &Layout) -> Result<StageOutcome, Error> {
     let mut variables = dist::for_tests(layout)?;

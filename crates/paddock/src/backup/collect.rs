@@ -12,7 +12,7 @@ use paddock_tls::with_causes;
 use super::failure::BackupFailure;
 use super::manifest::{BackupEnd, LogPart, Manifest, Part, SnapshotPart};
 use crate::admin_client::{AdminError, AdminInterface, next_data};
-use crate::export::download::download_snapshot;
+use crate::export::download::{SnapshotFacts, download_snapshot};
 use crate::moving::ProgressLine;
 
 const WHAT: &str = "log entries";
@@ -38,12 +38,12 @@ struct Received {
 impl BackupSource<'_> {
     /// Takes a snapshot: the beginning of a backup.
     pub(crate) async fn snapshot(&self, line: &mut ProgressLine) -> Result<Manifest, BackupFailure> {
-        let time_ms = now_ms();
         let path = self.dir.join("snapshot");
-        let cluster = download_snapshot(self.interface, &path, line).await?;
+        let SnapshotFacts { cluster, taken } = download_snapshot(self.interface, &path, line).await?;
         let meta = verified_snapshot(&path)?;
         sync(&path)?;
         let part = Part::of(&path).map_err(BackupFailure::io("read", path.display()))?;
+        let time_ms = milliseconds(taken);
         let snapshot =
             SnapshotPart { part, index: meta.index.0, term: meta.term.0, zxid: meta.zxid, time_ms };
         Ok(Manifest::new(self.interface.address.clone(), cluster, snapshot))
@@ -79,7 +79,7 @@ impl BackupSource<'_> {
 
     /// Receives the log from an entry on.
     async fn receive(&self, first: u64, line: &mut ProgressLine) -> Result<Received, BackupFailure> {
-        let (address, time_ms) = (&self.interface.address, now_ms());
+        let (address, time_ms) = (&self.interface.address, milliseconds(SystemTime::now()));
         let path = self.dir.join("log");
         let written =
             |source| BackupFailure::Io { action: "write", place: path.display().to_string(), source };
@@ -156,7 +156,7 @@ fn sync(path: &Path) -> Result<(), BackupFailure> {
     File::open(path).and_then(|file| file.sync_all()).map_err(BackupFailure::io("sync", path.display()))
 }
 
-pub(crate) fn now_ms() -> i64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+fn milliseconds(time: SystemTime) -> i64 {
+    let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
     i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
 }

@@ -43,6 +43,9 @@ pub(crate) enum BackupFailure {
     NoManifest { place: String },
     #[error("{0}")]
     Wish(String),
+    #[cfg(feature = "s3")]
+    #[error("{action} {place}: {error}")]
+    Bucket { action: &'static str, place: String, error: String },
 }
 
 impl BackupFailure {

@@ -52,7 +52,7 @@ pub(crate) struct SnapshotPart {
     pub(crate) index: u64,
     pub(crate) term: u64,
     pub(crate) zxid: i64,
-    /// Time at which it was asked for: nothing in it was written much later.
+    /// Time at which it was taken already: nothing in it was written later.
     pub(crate) time_ms: i64,
 }
 

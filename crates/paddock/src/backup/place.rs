@@ -1,4 +1,4 @@
-//! Places where backups are kept: a directory of the file system. Each backup is a directory there, with its parts and, written last, its
+//! Places where backups are kept: a directory of the file system, or a bucket. Each backup is a directory there, with its parts and, written last, its
 //! manifest.
 
 use std::fs::{self, DirBuilder, File};
@@ -17,6 +17,8 @@ const UNFINISHED: &str = ".unfinished-";
 #[derive(Debug)]
 pub(crate) enum BackupPlace {
     Directory(PathBuf),
+    #[cfg(feature = "s3")]
+    Bucket(super::bucket::Bucket),
 }
 
 impl BackupPlace {
@@ -24,6 +26,8 @@ impl BackupPlace {
     pub(crate) fn shown(&self, name: &str) -> String {
         match self {
             BackupPlace::Directory(dir) => dir.join(name).display().to_string(),
+            #[cfg(feature = "s3")]
+            BackupPlace::Bucket(bucket) => bucket.shown(name),
         }
     }
 
@@ -31,6 +35,8 @@ impl BackupPlace {
     pub(crate) fn names(&self) -> Result<Vec<String>, BackupFailure> {
         let mut names = match self {
             BackupPlace::Directory(dir) => names_in(dir)?,
+            #[cfg(feature = "s3")]
+            BackupPlace::Bucket(bucket) => bucket.names()?,
         };
         names.retain(|name| is_plain(name));
         names.sort();
@@ -42,6 +48,8 @@ impl BackupPlace {
         let place = self.shown(&format!("{name}/{}", manifest::NAME));
         let bytes = match self {
             BackupPlace::Directory(dir) => read_short(&dir.join(name).join(manifest::NAME)),
+            #[cfg(feature = "s3")]
+            BackupPlace::Bucket(bucket) => bucket.get_short(&format!("{name}/{}", manifest::NAME))?,
         };
         match bytes {
             Ok(bytes) => Manifest::decode(&bytes, &place),
@@ -59,6 +67,8 @@ impl BackupPlace {
                 fs::create_dir_all(dir).map_err(BackupFailure::io("create directory", dir.display()))?;
                 Workshop::new(dir)
             }
+            #[cfg(feature = "s3")]
+            BackupPlace::Bucket(_) => Workshop::new(&std::env::temp_dir()),
         }
     }
 
@@ -78,6 +88,13 @@ impl BackupPlace {
                     .map_err(BackupFailure::io("name directory", to.display()))?;
                 workshop.mark_taken();
                 sync_directory(dir)
+            }
+            #[cfg(feature = "s3")]
+            BackupPlace::Bucket(bucket) => {
+                for part in manifest.parts() {
+                    bucket.put_file(&format!("{name}/{}", part.file), &workshop.path().join(&part.file))?;
+                }
+                bucket.put(&format!("{name}/{}", manifest::NAME), manifest.encode())
             }
         }
     }
@@ -103,13 +120,30 @@ impl BackupPlace {
                 fs::rename(&new, &to).map_err(BackupFailure::io("name", to.display()))?;
                 sync_directory(&dir)
             }
+            #[cfg(feature = "s3")]
+            BackupPlace::Bucket(bucket) => {
+                bucket.put_file(&format!("{name}/{file}"), &from)?;
+                bucket.put(&format!("{name}/{}", manifest::NAME), manifest.encode())
+            }
         }
     }
 
-    /// The file with a part of a backup.
-    pub(crate) fn fetch(&self, name: &str, file: &str) -> Result<PathBuf, BackupFailure> {
+    /// A file with a part of a backup: itself, or a copy in the workshop.
+    pub(crate) fn fetch(
+        &self,
+        name: &str,
+        file: &str,
+        #[cfg_attr(not(feature = "s3"), expect(unused_variables, reason = "only buckets are copied from"))]
+        workshop: &Workshop,
+    ) -> Result<PathBuf, BackupFailure> {
         match self {
             BackupPlace::Directory(dir) => Ok(dir.join(name).join(file)),
+            #[cfg(feature = "s3")]
+            BackupPlace::Bucket(bucket) => {
+                let to = workshop.path().join(file);
+                bucket.get_file(&format!("{name}/{file}"), &to)?;
+                Ok(to)
+            }
         }
     }
 
@@ -122,6 +156,8 @@ impl BackupPlace {
                 fs::remove_file(&manifest).map_err(BackupFailure::io("remove", manifest.display()))?;
                 fs::remove_dir_all(&dir).map_err(BackupFailure::io("remove", dir.display()))
             }
+            #[cfg(feature = "s3")]
+            BackupPlace::Bucket(bucket) => bucket.remove(name, manifest::NAME),
         }
     }
 }

@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::io::{self, Write};
 use std::path::Path;
+use std::time::SystemTime;
 
 use hyper::body::Incoming;
 use hyper::{Response, StatusCode};
@@ -59,12 +60,21 @@ pub(super) fn download(
     runtime.block_on(download_into(&interface, COMMAND, path, line)).map(drop)
 }
 
-/// Writes the snapshot of a member into a new file, for as long as that takes. Returns the id of its ensemble, if it has one.
+/// Facts that come with a snapshot.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SnapshotFacts {
+    /// Id of the ensemble, if there is one.
+    pub(crate) cluster: Option<u64>,
+    /// Time at which it was taken already.
+    pub(crate) taken: SystemTime,
+}
+
+/// Writes the snapshot of a member into a new file, for as long as that takes.
 pub(crate) async fn download_snapshot(
     interface: &AdminInterface,
     path: &Path,
     line: &mut ProgressLine,
-) -> Result<Option<u64>, DownloadError> {
+) -> Result<SnapshotFacts, DownloadError> {
     download_into(interface, SNAPSHOT, path, line).await
 }
 
@@ -73,10 +83,11 @@ async fn download_into(
     route: &str,
     path: &Path,
     line: &mut ProgressLine,
-) -> Result<Option<u64>, DownloadError> {
+) -> Result<SnapshotFacts, DownloadError> {
     let address = &interface.address;
     let mut file = create(path)?;
     let mut response = interface.get(route, WHAT).await?;
+    let taken = SystemTime::now();
     // ZooKeeper's commands tell of an error with 200.
     let Some(expected) = size_of(&response) else {
         return Err(interface.refusal(StatusCode::OK, response.body_mut(), WHAT).await.into());
@@ -93,7 +104,8 @@ async fn download_into(
         return Err(DownloadError::Short { address: address.clone(), received, expected });
     }
     let cluster = response.headers().get(CLUSTER).and_then(|cluster| cluster.to_str().ok());
-    Ok(cluster.and_then(|cluster| u64::from_str_radix(cluster, 16).ok()).filter(|cluster| *cluster != 0))
+    let cluster = cluster.and_then(|cluster| u64::from_str_radix(cluster, 16).ok());
+    Ok(SnapshotFacts { cluster: cluster.filter(|cluster| *cluster != 0), taken })
 }
 
 fn create(path: &Path) -> Result<File, DownloadError> {
