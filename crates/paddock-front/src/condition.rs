@@ -15,8 +15,8 @@ pub struct Condition {
     pub is_heavy: bool,
     /// The client has sent no connect request yet.
     pub is_greeting: bool,
-    /// Monotonic time in milliseconds at which input is taken again: look again then.
-    pub waits_until_ms: Option<u64>,
+    /// Milliseconds after which input is taken again, if a limit of rate keeps it waiting: look again then. 0 if none does.
+    pub rate_wait_ms: u32,
     /// A four-letter word that the process is to answer.
     pub word: Option<[u8; 4]>,
     pub unsent_bytes: usize,

@@ -159,7 +159,7 @@ impl<H: Host> Connection<H> {
             is_heavy: self.queue.reply_bytes_expected() >= limits.turn_bytes_max,
             is_greeting: self.protocol.is_greeting(),
             word: self.protocol.awaited_word(),
-            waits_until_ms: self.rate_wait.map(|wait| wait.end_ms(host.monotonic_ms())),
+            rate_wait_ms: self.rate_wait.map_or(0, |wait| wait.left_ms(host.monotonic_ms())),
             unsent_bytes: self.output.unsent_bytes(),
             is_closing: self.ending != Ending::Open || is_drained,
         }

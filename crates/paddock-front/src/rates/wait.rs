@@ -14,18 +14,13 @@ impl RateWait {
     }
 
     /// Time that is left, in milliseconds.
-    fn left_ms(self, now_ms: u64) -> u64 {
+    pub(crate) fn left_ms(self, now_ms: u64) -> u32 {
         let left_ms = self.0.get().wrapping_sub(now_ms as u32) as i32;
-        u64::try_from(left_ms).unwrap_or(0)
+        u32::try_from(left_ms).unwrap_or(0)
     }
 
     pub(crate) fn is_over(self, now_ms: u64) -> bool {
         self.left_ms(now_ms) == 0
-    }
-
-    /// The end, or now if it has passed, as a monotonic time in milliseconds.
-    pub(crate) fn end_ms(self, now_ms: u64) -> u64 {
-        now_ms + self.left_ms(now_ms)
     }
 }
 
@@ -41,7 +36,7 @@ mod tests {
                 (wait.is_over(end_ms - 10), wait.is_over(end_ms), wait.is_over(end_ms + 90_000)),
                 (false, true, true)
             );
-            assert_eq!((wait.end_ms(end_ms - 7), wait.end_ms(end_ms + 7)), (end_ms, end_ms + 7));
+            assert_eq!((wait.left_ms(end_ms - 7), wait.left_ms(end_ms + 7)), (7, 0));
         }
     }
 }

@@ -63,15 +63,13 @@ pub(super) async fn serve(wire: Rc<Wire>, worker: Rc<Worker>) {
             closed_by.get_or_insert_with(|| Instant::now() + CLOSING_TIMEOUT);
         }
         let deadline = if condition.is_greeting { Some(greeted_until) } else { closed_by };
-        let readiness = next_readiness(&wire, condition, deadline);
-        let readiness = match condition.waits_until_ms.filter(|_| deadline.is_none()) {
-            None => readiness.await,
-            Some(until_ms) => Box::pin(ready_until(readiness, until_ms, &worker)).await,
-        };
-        match readiness {
+        let deadline = deadline.or_else(|| end_of_rate_wait(condition));
+        match next_readiness(&wire, condition, deadline).await {
             None if condition.is_greeting => {
                 return count(&worker.shared().statistics.server_metrics.silent_connections);
             }
+            // Its tenant may ask again.
+            None if condition.rate_wait_ms > 0 && closed_by.is_none() => {}
             None => return,
             Some(Ready::Broken) => return count(&worker.shared().statistics.server_metrics.lost_connections),
             Some(Ready::ToRead) => {
@@ -90,6 +88,12 @@ pub(super) async fn serve(wire: Rc<Wire>, worker: Rc<Worker>) {
 
 fn count(counter: &AtomicU64) {
     counter.fetch_add(1, Relaxed);
+}
+
+/// Time at which a connection is to be looked at, if a limit of rate keeps it waiting.
+fn end_of_rate_wait(condition: Condition) -> Option<Instant> {
+    let wait = Duration::from_millis(condition.rate_wait_ms.into());
+    (!wait.is_zero()).then(|| Instant::now() + wait)
 }
 
 /// Waits until a turn that may take long may begin. What is returned is to be kept until it is over. Few connections have such turns, and all
@@ -126,17 +130,6 @@ async fn next_readiness(wire: &Wire, condition: Condition, deadline: Option<Inst
         // Few have one, and all tasks would have the room for it.
         Some(deadline) => Box::pin(timeout_at(deadline, readiness)).await.ok(),
     }
-}
-
-/// Waits for readiness until a time of the monotonic clock, in milliseconds, at which the connection is to be looked at anyway. Few have to wait so,
-/// and all tasks would have the room for it.
-async fn ready_until(
-    readiness: impl Future<Output = Option<Ready>>,
-    until_ms: u64,
-    worker: &Worker,
-) -> Option<Ready> {
-    let wait_ms = until_ms.saturating_sub(worker.shared().clock.monotonic_ms());
-    timeout(Duration::from_millis(wait_ms), readiness).await.unwrap_or(Some(Ready::ToLook))
 }
 
 /// Reads what has come and takes the frames in it. Returns the number of bytes; `None` when the client is gone.
