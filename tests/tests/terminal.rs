@@ -54,6 +54,12 @@ impl ShellTest {
     }
 }
 
+/// Gives up the line that was typed, and waits for the next prompt: the editor drops keys that come in one piece with Ctrl-C.
+fn give_up_line(screen: &Screen, prompt: &str) {
+    screen.press("C-c");
+    screen.wait_for_last("next-prompt", prompt);
+}
+
 #[test]
 fn commands_flags_and_paths_are_completed() {
     let stage = ShellTest::new();
@@ -66,7 +72,7 @@ fn commands_flags_and_paths_are_completed() {
     screen.press("Tab");
     screen.press("Tab");
     screen.wait("commands", |shown| shown.contains("getAllChildrenNumber") && shown.contains("getAcl"));
-    screen.press("C-c");
+    give_up_line(&screen, &stage.prompt);
     screen.type_text("get /app/c");
     screen.press("Tab");
     screen.wait_for_last("path", &format!("{} get /app/config", stage.prompt));
@@ -91,14 +97,14 @@ fn commands_flags_and_paths_are_completed() {
     screen.type_text("get co");
     screen.press("Tab");
     screen.wait_for_last("relative", &format!("{inside} get config"));
-    screen.press("C-c");
+    give_up_line(&screen, &inside);
     screen.type_text("ls -");
     screen.press("Tab");
     screen.press("Tab");
     screen.wait("flags", |shown| {
         shown.lines().any(|line| line.split_whitespace().eq(["-R", "-s", "-w", "-p"]))
     });
-    screen.press("C-c");
+    give_up_line(&screen, &inside);
     screen.press("C-d");
     screen.wait_for_end();
 }
@@ -131,7 +137,7 @@ fn the_history_is_kept_for_the_next_run_without_passwords() {
         screen.press("Up");
         screen.wait_for_last(&line.replace(' ', "-"), &format!("{} {line}", stage.prompt));
     }
-    screen.press("C-c");
+    give_up_line(&screen, &stage.prompt);
     // A search backwards, as in other editors of lines.
     screen.press("C-r");
     screen.type_text("get");
@@ -160,7 +166,7 @@ fn a_listing_of_a_million_children_is_cut_short() {
     screen.type_text("ls /big/0");
     screen.press("Tab");
     screen.wait_for("no-completion", "no completion: /big has 1000000 children, more than 20000");
-    screen.press("C-c");
+    give_up_line(&screen, &stage.prompt);
     for command in ["ls /big", "ls -R /big", "tree /big"] {
         screen.enter("pwd");
         screen.enter(command);
