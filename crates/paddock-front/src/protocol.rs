@@ -27,7 +27,7 @@ use crate::identities::{self, TooManyIdentities};
 use crate::memory_limit;
 use crate::sasl::{SaslAnswer, SaslExchange};
 use crate::{Host, LimitHit, Settings};
-pub(crate) use action::{Action, Refusal};
+pub(crate) use action::{Action, Declined, Refusal};
 use action::{reply_and_close, silently, unimplemented};
 use returning::Returning;
 pub(crate) use returning::{Granted, Identified};
@@ -296,7 +296,7 @@ impl Protocol {
             return Action::Read { xid, op, body };
         }
         if settings.limits.counters.memory.is_exceeded() && makes_larger(op, body) {
-            return Action::Throttle { xid, op, body };
+            return Action::Decline { xid, op, why: Declined::Memory };
         }
         if op == OpCode::CloseSession {
             self.phase = Phase::Ended;
@@ -306,7 +306,7 @@ impl Protocol {
         }
         let bytes = Command::encoded_len(self.client.ids(), body);
         if bytes > settings.command_bytes_max {
-            return Action::TooLarge { xid, op, bytes };
+            return Action::Decline { xid, op, why: Declined::CommandBytes(bytes) };
         }
         let mut command = Vec::with_capacity(bytes);
         Command::encode(self.client.session, 0, self.client.ids(), op, body, &mut command);

@@ -156,8 +156,15 @@ impl State {
     pub fn answer_queued(&self, read: &QueuedRead, out: &mut Outboxes) {
         let QueuedRead { client, request, op, body, refusal } = read;
         out.reply(client.conn, request.slot, |out| match refusal {
-            Some(error) => refuse(request.xid, self.tree.zxid(), *error, out),
+            Some(error) => self.refuse(request.xid, *error, out),
             None => self.answer(client, request.xid, *op, body, Guess::NONE, out),
+        });
+    }
+
+    /// Answers a request with an error: a whole frame.
+    pub fn refuse(&self, xid: Xid, error: ErrorCode, out: &mut Vec<u8>) {
+        frame::write(out, |out| {
+            ReplyHeader { xid, zxid: self.tree.zxid(), error: Some(error) }.encode(out);
         });
     }
 
@@ -175,7 +182,7 @@ impl State {
         let zxid = self.tree.zxid();
         let request = match Request::decode(op, body, client.dialect) {
             Ok(request) => request,
-            Err(_) => return refuse(xid, zxid, ErrorCode::MarshallingError, out),
+            Err(_) => return self.refuse(xid, ErrorCode::MarshallingError, out),
         };
         if let Request::Watch(WatchRequest::Set(watches)) = &request {
             self.set_watches(client, watches, out);
@@ -196,7 +203,7 @@ impl State {
         });
         if let Err(error) = result {
             out.truncate(start);
-            refuse(xid, zxid, error, out);
+            self.refuse(xid, error, out);
         }
     }
 
@@ -221,10 +228,6 @@ impl State {
             Request::Ping => Ok(()),
             // Where clients may ask for it, it goes through the log.
             Request::Write(Write::Reconfig(_)) => Err(ErrorCode::ReconfigDisabled),
-            // The front lets them come here, and not into the log, because the member has no memory for them.
-            Request::Write(
-                Write::Create(_) | Write::SetData { .. } | Write::SetAcl { .. } | Write::Multi(_),
-            ) => Err(ErrorCode::ThrottledOp),
             Request::Write(_) | Request::Auth(_) | Request::Sasl => Err(ErrorCode::Unimplemented),
         }
     }
@@ -335,10 +338,6 @@ impl State {
             watches.close_for_want_of_watches(client.conn);
         }
     }
-}
-
-fn refuse(xid: Xid, zxid: Zxid, error: ErrorCode, out: &mut Vec<u8>) {
-    frame::write(out, |out| ReplyHeader { xid, zxid, error: Some(error) }.encode(out));
 }
 
 /// The connection's identities; of a digest only the user's name.

@@ -4,7 +4,7 @@ use paddock_proto::jute::Writer;
 use paddock_proto::{
     ConnectResponse, ErrorCode, OpCode, ReplyHeader, Request, WatchRequest, Xid, Zxid, frame,
 };
-use paddock_state::{Now, State};
+use paddock_state::{Client, Now, State};
 use paddock_tree::Guess;
 
 use super::Connection;
@@ -24,6 +24,29 @@ impl<H: Host> Connection<H> {
         span: Option<H::Span>,
         host: &H,
     ) {
+        self.answer_by(op, span, host, |client, out| state.answer(client, xid, op, body, guess, out));
+    }
+
+    /// Answers a request with an error, as of the state.
+    pub(crate) fn decline(
+        &mut self,
+        (xid, op, error): (Xid, OpCode, ErrorCode),
+        state: &State,
+        span: Option<H::Span>,
+        host: &H,
+    ) {
+        self.answer_by(op, span, host, |_, out| state.refuse(xid, error, out));
+    }
+
+    /// Answers a request with the frames that `write` appends.
+    #[inline]
+    fn answer_by(
+        &mut self,
+        op: OpCode,
+        span: Option<H::Span>,
+        host: &H,
+        write: impl FnOnce(&Client, &mut Vec<u8>),
+    ) {
         if self.ending == Ending::Silenced {
             // The end came with the mail, after the request had been taken. The engine has dropped the connection's watches
             // since: whoever reads this has not been told of all that it shows.
@@ -31,7 +54,7 @@ impl<H: Host> Connection<H> {
         }
         let out = &mut self.output.bytes;
         let before = out.len();
-        state.answer(self.protocol.client(), xid, op, body, guess, out);
+        write(self.protocol.client(), out);
         if let Some(span) = span {
             host.end_span(span, Some(&out[before..]));
         }

@@ -1,6 +1,6 @@
 //! A connection's turn: requests are split off what it has sent, and read from the state or handed to the engine.
 
-use paddock_proto::{ErrorCode, OpCode, ReplyHeader, Xid, Zxid, blocks};
+use paddock_proto::{ErrorCode, OpCode, Xid, Zxid, blocks};
 use paddock_state::{ClientInput, LongList, LongListStep, State};
 use paddock_tree::{Guess, Guesses};
 
@@ -12,7 +12,7 @@ use crate::host::{FrontEvent, Host, Served, WordAnswer};
 use crate::long_request::{ListToCopy, LongRequest};
 use crate::output::clear;
 use crate::prefetch;
-use crate::protocol::{Action, BadInput, Context, Identified, SaslReply};
+use crate::protocol::{Action, BadInput, Context, Declined, Identified, SaslReply};
 use crate::rates::{RateVerdict, RateWait, RatedRequest};
 use crate::request_path::path_of;
 use crate::watches::{self, WatchesToSet};
@@ -142,11 +142,9 @@ impl<'a, H: Host> Turn<'a, H> {
     /// Decides by the limits of rate about a request that is to be taken; `None` if it has to wait.
     #[inline]
     fn admit(&mut self, connection: &mut Connection<H>, frame: &[u8]) -> Option<Admission> {
-        if self.front.rates.is_empty() || connection.protocol.is_greeting() {
-            return Some(Admission::Taken);
-        }
         // The request has waited, and is paid for.
-        if connection.rate_wait.take().is_some() {
+        let is_paid = connection.rate_wait.take().is_some();
+        if is_paid || self.front.rates.is_empty() || connection.protocol.is_greeting() {
             return Some(Admission::Taken);
         }
         self.admit_by_rate(connection, frame)
@@ -183,12 +181,17 @@ impl<'a, H: Host> Turn<'a, H> {
         }
     }
 
-    /// Answers that a request was not carried out, because its tenant asks for too much, behind all that was asked before it.
-    fn refuse(&mut self, connection: &mut Connection<H>, xid: Xid, op: OpCode, span: Option<H::Span>) {
-        let error = ErrorCode::ThrottledOp;
+    /// Answers that a request was not carried out, behind all that was asked before it.
+    fn decline(
+        &mut self,
+        connection: &mut Connection<H>,
+        (xid, op, error): (Xid, OpCode, ErrorCode),
+        span: Option<H::Span>,
+    ) {
         if connection.is_idle() {
-            let zxid = self.lock(connection).tree().zxid();
-            connection.reply(ReplyHeader { xid, zxid, error: Some(error) }, span, self.host);
+            let host = self.host;
+            let state = self.lock_for_answer(connection);
+            connection.decline((xid, op, error), state, span, host);
             self.replies += 1;
         } else {
             let input = connection.queued_refusal(xid, op, error);
@@ -248,17 +251,18 @@ impl<'a, H: Host> Turn<'a, H> {
                     None => self.read(connection, frame.len(), (xid, op, body), span),
                 }
             }
-            Action::Throttle { xid, op, body } => {
-                self.hit(connection, LimitHit::Memory, &op.short_name());
-                self.read(connection, frame.len(), (xid, op, body), span);
+            Action::Decline { xid, op, why } => {
+                match why {
+                    Declined::Memory => self.hit(connection, LimitHit::Memory, &op.short_name()),
+                    Declined::CommandBytes(bytes) => {
+                        let detail = format_args!("{}: {bytes} bytes", op.short_name());
+                        self.hit(connection, LimitHit::CommandBytes, &detail);
+                    }
+                    // The limit was hit when the request was to be admitted.
+                    Declined::Rate => {}
+                }
+                self.decline(connection, (xid, op, why.error()), span);
             }
-            Action::TooLarge { xid, op, bytes } => {
-                let detail = format_args!("{}: {bytes} bytes", op.short_name());
-                self.hit(connection, LimitHit::CommandBytes, &detail);
-                // Without its body it cannot be decoded, which is what the state answers in its turn.
-                self.read(connection, frame.len(), (xid, op, &[]), span);
-            }
-            Action::OverRate { xid, op } => self.refuse(connection, xid, op, span),
             Action::Ping => self.answer(connection, (Xid::PING, OpCode::Ping, &[]), span),
             Action::Identify { xid } => {
                 self.lock(connection).watches().identify(connection.client());
@@ -431,16 +435,21 @@ impl<'a, H: Host> Turn<'a, H> {
         request: (Xid, OpCode, &[u8]),
         span: Option<H::Span>,
     ) {
-        self.reads += 1;
         let guess = if prefetch::is_read_of_one(request.1) { self.guesses.next() } else { None };
+        let host = self.host;
+        let state = self.lock_for_answer(connection);
+        connection.answer(request, guess.unwrap_or(Guess::NONE), state, span, host);
+        self.replies += 1;
+    }
+
+    /// The state for the next answer, under another lock now and then.
+    fn lock_for_answer(&mut self, connection: &mut Connection<H>) -> &State {
+        self.reads += 1;
         if self.reads.is_multiple_of(self.front.settings.limits.reads_per_lock) {
             // A writer gets its turn.
             self.state = None;
         }
-        let host = self.host;
-        let state = self.lock(connection);
-        connection.answer(request, guess.unwrap_or(Guess::NONE), state, span, host);
-        self.replies += 1;
+        self.lock(connection)
     }
 
     /// The state, locked for reading. Events of everything that it shows are in front of what is read from it: a client never

@@ -15,12 +15,8 @@ pub(crate) enum Action<'f> {
     Read { xid: Xid, op: OpCode, body: &'f [u8] },
     /// To be answered at once, whatever waits: a client takes silence for death.
     Ping,
-    /// A write for which the member has no memory: to be answered like a read, with an error.
-    Throttle { xid: Xid, op: OpCode, body: &'f [u8] },
-    /// A write that is too large for the log: to be answered like a read, with an error.
-    TooLarge { xid: Xid, op: OpCode, bytes: usize },
-    /// A request above the rate of its tenant: to be answered with an error, in its turn.
-    OverRate { xid: Xid, op: OpCode },
+    /// A request that is not carried out because of a limit: to be answered with an error, in its turn.
+    Decline { xid: Xid, op: OpCode, why: Declined },
     /// A token of SASL, to be answered at once.
     Sasl { xid: Xid, body: &'f [u8] },
     /// The client has shown another identity: the watch table must know, then the reply goes out.
@@ -29,18 +25,35 @@ pub(crate) enum Action<'f> {
     Refuse(Refusal),
 }
 
+/// The limit because of which a request is not carried out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Declined {
+    /// The member has no memory for what a write makes larger.
+    Memory,
+    /// A write is too large for the log, with this many bytes.
+    CommandBytes(usize),
+    /// The tenant asks for more than its rate.
+    Rate,
+}
+
+impl Declined {
+    pub(crate) fn error(self) -> ErrorCode {
+        match self {
+            Declined::Memory | Declined::Rate => ErrorCode::ThrottledOp,
+            Declined::CommandBytes(_) => ErrorCode::MarshallingError,
+        }
+    }
+}
+
 impl Action<'_> {
     /// The action for a request of a tenant that asks for too much.
     pub(crate) fn over_rate(self) -> Self {
-        match self {
-            Action::Submit(ClientInput::Write { request, op, .. }) => {
-                Action::OverRate { xid: request.xid, op }
-            }
-            Action::Read { xid, op, .. }
-            | Action::Throttle { xid, op, .. }
-            | Action::TooLarge { xid, op, .. } => Action::OverRate { xid, op },
-            other => other,
-        }
+        let (xid, op) = match self {
+            Action::Submit(ClientInput::Write { request, op, .. }) => (request.xid, op),
+            Action::Read { xid, op, .. } | Action::Decline { xid, op, .. } => (xid, op),
+            other => return other,
+        };
+        Action::Decline { xid, op, why: Declined::Rate }
     }
 }
 

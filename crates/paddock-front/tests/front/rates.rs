@@ -117,6 +117,17 @@ fn sessions_are_kept_and_ended_whatever_their_tenant_asks_for() {
 }
 
 #[test]
+fn nothing_is_refused_behind_the_end_of_a_connection() {
+    let mut stage = stage("path:requests=1");
+    let conn = stage.connect(1, FIRST, Extensions::default());
+    stage.receive(conn, &exists(1, "/a"));
+    assert_eq!(answered(&mut stage, conn), [1]);
+    stage.engine(|out| out.close(conn));
+    stage.receive(conn, &exists(2, "/a"));
+    assert_eq!((answered(&mut stage, conn), stage.is_closing(conn)), (vec![], true));
+}
+
+#[test]
 fn rules_change_while_connections_are_there() {
     let mut stage = stage("path:requests=4");
     let conn = stage.connect(1, FIRST, Extensions::default());
