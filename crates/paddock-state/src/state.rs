@@ -58,7 +58,7 @@ impl State {
     pub fn replace(&mut self, tree: Tree) {
         self.tree = tree;
         self.replaced += 1;
-        self.watches.drop_all();
+        self.watches.lock().drop_all();
     }
 
     /// Takes the place of another state of the same member, which equals this one: with its watch table, and what clients are told of the
@@ -262,16 +262,18 @@ impl State {
         let is_watched = match *read {
             // A client may wait for a znode that does not exist yet.
             Read::Exists { path, watch: true } if matches!(result, Ok(()) | Err(ErrorCode::NoNode)) => {
-                self.watches.add_data(client, path)
+                self.watches.lock().add_data(client, path)
             }
-            Read::GetData { path, watch: true } if result.is_ok() => self.watches.add_data(client, path),
+            Read::GetData { path, watch: true } if result.is_ok() => {
+                self.watches.lock().add_data(client, path)
+            }
             Read::GetChildren { path, watch: true }
             | Read::GetChildren2 { path, watch: true }
             | Read::FilteredList { path, watch: true, .. }
             | Read::FilteredListWithStatsAndData { path, watch: true, .. }
                 if result.is_ok() =>
             {
-                self.watches.add_children(client, path)
+                self.watches.lock().add_children(client, path)
             }
             _ => true,
         };
@@ -279,7 +281,7 @@ impl State {
     }
 
     fn watch(&self, client: &Client, request: &WatchRequest<'_>, out: &mut Vec<u8>) -> Result<(), ErrorCode> {
-        let watches = &self.watches;
+        let mut watches = self.watches.lock();
         let found = match *request {
             WatchRequest::Set(_) => true,
             WatchRequest::Add { path, mode } => {

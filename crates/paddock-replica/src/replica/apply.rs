@@ -457,10 +457,9 @@ impl Replica<'_> {
         }
         self.presence.gates.closed_forever().for_each(|conn| out.close(conn));
         if self.group.read_only.refuses_reads() {
-            let served =
-                self.presence.sessions.end_all().into_iter().chain(self.group.read_only.take_conns());
-            for conn in served {
-                state.watches().drop_conn(conn);
+            self.presence.sessions.end_all().into_iter().for_each(|conn| out.close(conn));
+            for conn in self.group.read_only.take_conns() {
+                self.presence.sessions.end_conn(conn);
                 out.close(conn);
             }
         }

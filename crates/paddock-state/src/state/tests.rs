@@ -123,8 +123,8 @@ fn two_states_of_a_member_tell_the_watchers_of_one_table() {
     let tree = || state().into_tree();
     let mut states = [State::of_member(tree(), watches.clone()), State::of_member(tree(), watches.clone())];
     let (first, second) = (client(1, &[]), client(2, &[]));
-    assert!(watches.add_mode(&first, "/open", AddWatchMode::PersistentRecursive));
-    assert!(watches.add_data(&second, "/open/child"));
+    assert!(watches.lock().add_mode(&first, "/open", AddWatchMode::PersistentRecursive));
+    assert!(watches.lock().add_data(&second, "/open/child"));
     assert_eq!(
         told_by_both(&mut states),
         [vec![first.conn, second.conn], vec![first.conn]],

@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use paddock_proto::{AddWatchMode, SessionId, WatcherKind, Zxid};
+use paddock_proto::{SessionId, Zxid};
 use paddock_tree::Change;
 use parking_lot::{Mutex, MutexGuard};
 
@@ -33,31 +33,6 @@ impl WatchTable {
         changes.iter().for_each(|change| watches.fire(change, zxid, out));
     }
 
-    /// Watches a znode's data. Returns false if there may be no more watches.
-    pub(crate) fn add_data(&self, client: &Client, path: &str) -> bool {
-        self.lock().add_data(client, path)
-    }
-
-    /// Watches a znode's list of children. Returns false if there may be no more watches.
-    pub(crate) fn add_children(&self, client: &Client, path: &str) -> bool {
-        self.lock().add_children(client, path)
-    }
-
-    /// Watches a path until the watch is removed. Returns false if there may be no more watches.
-    pub(crate) fn add_mode(&self, client: &Client, path: &str, mode: AddWatchMode) -> bool {
-        self.lock().add_mode(client, path, mode)
-    }
-
-    /// True if the connection has watches of this kind on the path.
-    pub(crate) fn contains(&self, conn: ConnId, path: &str, kind: WatcherKind) -> bool {
-        self.lock().contains(conn, path, kind)
-    }
-
-    /// Removes the watches of this kind that the connection has on the path; false if there were none.
-    pub(crate) fn remove(&self, conn: ConnId, path: &str, kind: WatcherKind) -> bool {
-        self.lock().remove(conn, path, kind)
-    }
-
     /// Sets how many watches there may be.
     pub fn set_limits(&self, limits: WatchLimits) {
         self.lock().set_limits(limits);
@@ -81,11 +56,6 @@ impl WatchTable {
     /// Drops the watches of a connection that is gone, or whose session another connection has taken over.
     pub fn drop_conn(&self, conn: ConnId) {
         self.lock().drop_conn(conn);
-    }
-
-    /// Drops all watches, because it is unknown what has changed below them.
-    pub(crate) fn drop_all(&self) {
-        self.lock().drop_all();
     }
 
     /// Removes some of the watches of connections that are gone; true if there are more. To be called now and then, beside
