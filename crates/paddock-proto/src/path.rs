@@ -48,6 +48,12 @@ pub fn parent_and_name(path: &str) -> Option<(&str, &str)> {
     }
 }
 
+/// True if `path` is `top` or lies below it. A slash at the end of `top` changes nothing. An empty path is nowhere.
+pub fn is_at_or_below(path: &str, top: &str) -> bool {
+    let rest = path.strip_prefix(top.trim_end_matches('/'));
+    !path.is_empty() && rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -68,6 +74,23 @@ mod tests {
         }
         for path in ["/\u{9f}", "/\u{e000}", "/\u{f8ff}", "/\u{fff0}", "/\u{ffff}", "/\u{1f600}"] {
             assert!(validate_path(path).is_err(), "{path:?}");
+        }
+    }
+
+    #[test]
+    fn a_path_is_at_itself_and_below_what_is_above() {
+        for (path, top, expected) in [
+            ("/a", "/a", true),
+            ("/a/b", "/a", true),
+            ("/a/b/c", "/a/b", true),
+            ("/a/b", "/a/", true),
+            ("/ab", "/a", false),
+            ("/a", "/", true),
+            ("/", "/", true),
+            ("/", "/a", false),
+            ("", "/", false),
+        ] {
+            assert_eq!(is_at_or_below(path, top), expected, "{path} at or below {top}");
         }
     }
 

@@ -29,11 +29,6 @@ pub(crate) fn parted(path: &str) -> Option<(&str, &str)> {
     parent_and_name(path)
 }
 
-/// True if `path` is `root` or lies below it.
-pub(crate) fn is_within(path: &str, root: &str) -> bool {
-    root == "/" || path.strip_prefix(root).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-}
-
 /// True if the whole name fits the pattern, in which `*` is any text and `?` any character.
 pub(crate) fn fits(name: &str, pattern: &str) -> bool {
     let (name, pattern): (Vec<char>, Vec<char>) = (name.chars().collect(), pattern.chars().collect());
@@ -92,11 +87,5 @@ mod tests {
         ] {
             assert_eq!(fits(name, pattern), expected, "{name} {pattern}");
         }
-    }
-
-    #[test]
-    fn what_lies_below_begins_with_a_whole_step() {
-        assert!(is_within("/a/b", "/a") && is_within("/a", "/a") && is_within("/x", "/"));
-        assert!(!is_within("/ab", "/a"));
     }
 }

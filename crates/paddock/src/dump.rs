@@ -14,7 +14,7 @@ use crate::admin_client::AdminInterface;
 use crate::backup::failure::BackupFailure;
 use crate::backup::place::Workshop;
 use crate::diff::failure::DiffFailure;
-use crate::diff::seen::{has_hidden_acl, is_within, parse_path};
+use crate::diff::seen::{has_hidden_acl, parse_path};
 use crate::diff::server::{ServerWalk, connect};
 use crate::diff::side::{DiffSource, Side};
 use crate::export::download::{DownloadError, download_snapshot};
@@ -159,13 +159,13 @@ async fn dump(
 ) -> Result<Dumped, DumpFailure> {
     let root = args.path.as_str();
     let mut exclude = args.exclude.clone();
-    if !is_within(root, OWN) {
+    if !paddock_proto::is_at_or_below(root, OWN) {
         exclude.push(OWN.to_owned());
     }
     let client = open(args, source).await?;
     if let Some(client) = &client
         && client.exists(KEEPERS_MARK).await.is_ok()
-        && !is_within(root, KEEPERS_OWN)
+        && !paddock_proto::is_at_or_below(root, KEEPERS_OWN)
     {
         exclude.push(KEEPERS_OWN.to_owned());
     }
@@ -178,7 +178,7 @@ async fn dump(
     let mut dumped = Dumped::default();
     let mut is_begun = false;
     while let Some(znode) = side.next().await? {
-        if !is_within(&znode.path, root) {
+        if !paddock_proto::is_at_or_below(&znode.path, root) {
             continue;
         }
         if !is_begun {

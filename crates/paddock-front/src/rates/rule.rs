@@ -3,6 +3,8 @@
 use std::fmt;
 use std::str::FromStr;
 
+use paddock_proto::is_at_or_below;
+
 use super::RatedRequest;
 
 /// The property of a request by which its tenant is told.
@@ -73,7 +75,7 @@ impl RateRule {
     /// The tenant of this rule that a request is of, if it is one.
     pub(super) fn tenant_of(&self, request: &RatedRequest<'_>) -> Option<String> {
         match (self.kind, &self.name) {
-            (TenantKind::Path, Some(top)) => is_at_or_below(top, request.path).then(|| top.clone()),
+            (TenantKind::Path, Some(top)) => is_at_or_below(request.path, top).then(|| top.clone()),
             (TenantKind::Path, None) => Some(top_level(request.path)?.to_owned()),
             (TenantKind::User, name) => {
                 let mut users = request.ids.iter().filter_map(|(scheme, id)| user(scheme, id));
@@ -99,11 +101,6 @@ impl RateRule {
 fn top_level(path: &str) -> Option<&str> {
     let below = path.strip_prefix('/').filter(|below| !below.is_empty())?;
     Some(&path[..1 + below.find('/').unwrap_or(below.len())])
-}
-
-fn is_at_or_below(top: &str, path: &str) -> bool {
-    let rest = path.strip_prefix(top.trim_end_matches('/'));
-    !path.is_empty() && rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
 /// The user of an identity that was proved: of a digest the name.
@@ -251,7 +248,7 @@ mod tests {
         assert_eq!(["/", "", "/a", "/a/b/c"].map(top_level), [None, None, Some("/a"), Some("/a")]);
         assert_eq!(
             [("/a", "/a"), ("/a", "/ab"), ("/a/b", "/a/b/c"), ("/", "/x"), ("/", "")]
-                .map(|(top, path)| is_at_or_below(top, path)),
+                .map(|(top, path)| is_at_or_below(path, top)),
             [true, false, true, true, false]
         );
     }

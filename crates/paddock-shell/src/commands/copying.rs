@@ -4,7 +4,6 @@ use paddock_client::{Acl, CreateMode, Multi};
 
 use crate::arguments::Arguments;
 use crate::failure::ShellFailure;
-use crate::paths;
 use crate::shell::Shell;
 use crate::walk::Walk;
 
@@ -45,7 +44,7 @@ pub(crate) async fn rename(shell: &Shell, arguments: &Arguments, all: bool) -> R
 
 async fn read(shell: &Shell, arguments: &Arguments, all: bool) -> Result<Vec<Copied>, ShellFailure> {
     let (source, target) = (shell.path(arguments.at(0))?, shell.path(arguments.at(1))?);
-    if paths::is_within(&target, &source) {
+    if paddock_proto::is_at_or_below(&target, &source) {
         return Err(ShellFailure::Usage(format!(
             "{target} is {source} or lies below it: name another target"
         )));

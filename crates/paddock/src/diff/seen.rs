@@ -89,14 +89,6 @@ pub(crate) fn order_of(a: Option<&Seen>, b: Option<&Seen>) -> Ordering {
     }
 }
 
-/// True for the znode at `root` and all below it.
-pub(crate) fn is_within(path: &str, root: &str) -> bool {
-    match path.strip_prefix(root) {
-        Some(rest) => root == "/" || rest.is_empty() || rest.starts_with('/'),
-        None => false,
-    }
-}
-
 /// The path of a znode, as an option names it.
 pub(crate) fn parse_path(text: &str) -> Result<String, String> {
     let is_path = text.starts_with('/') && (text.len() == 1 || !text.ends_with('/'));
@@ -116,11 +108,5 @@ mod tests {
                 assert_eq!(walk_order(a, b), i.cmp(&j), "{a} and {b}");
             }
         }
-    }
-
-    #[test]
-    fn only_what_is_below_is_within() {
-        assert!(is_within("/a", "/a") && is_within("/a/b", "/a") && is_within("/a", "/"));
-        assert!(!is_within("/ab", "/a") && !is_within("/", "/a"));
     }
 }

@@ -6,7 +6,7 @@ use paddock_bench::{Access, ShownIdentity};
 use paddock_client::{Acl, Client, ClientOptions, Data, Error, ErrorCode, Pending, Stat};
 
 use super::failure::DiffFailure;
-use super::seen::{Seen, is_within};
+use super::seen::Seen;
 
 /// Znodes that are asked for before their turn.
 const AHEAD: usize = 32;
@@ -88,7 +88,7 @@ impl<'a> ServerWalk<'a> {
     }
 
     fn push(&mut self, path: String) {
-        if !self.exclude.iter().any(|root| is_within(&path, root)) {
+        if !self.exclude.iter().any(|root| paddock_proto::is_at_or_below(&path, root)) {
             self.waiting.push(AskedZnode { path, asked: None });
         }
     }

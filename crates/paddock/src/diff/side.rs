@@ -8,7 +8,7 @@ use paddock_storage::OsDisk;
 use paddock_tree::{Tree, Znodes};
 
 use super::failure::DiffFailure;
-use super::seen::{Seen, is_within};
+use super::seen::Seen;
 use super::server::ServerWalk;
 use crate::moving::ProgressLine;
 
@@ -117,7 +117,7 @@ impl<'a> Side<'a> {
 
 fn next_stored(tree: &Tree, znodes: &mut Znodes<'_>, exclude: &[String]) -> Option<Seen> {
     while let Some((path, znode)) = znodes.next_znode() {
-        if !exclude.iter().any(|root| is_within(path, root)) {
+        if !exclude.iter().any(|root| paddock_proto::is_at_or_below(path, root)) {
             let stat = tree.stat(path).expect("the walk is over the same tree");
             return Some(Seen::of_stored(path, &znode, stat));
         }

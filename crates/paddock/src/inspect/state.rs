@@ -210,7 +210,7 @@ fn heaviest(tree: &Tree, count: usize) -> [Vec<(u64, String)>; 3] {
         let bytes = znode.data.map_or(0, <[u8]>::len) as u64;
         by_size.put(bytes, path);
         by_children.put(znode.children.into(), path);
-        while open.last().is_some_and(|(above, _)| !is_below(path, above)) {
+        while open.last().is_some_and(|(above, _)| !paddock_proto::is_at_or_below(path, above)) {
             close(&mut open);
         }
         open.push((path.to_owned(), bytes));
@@ -219,8 +219,4 @@ fn heaviest(tree: &Tree, count: usize) -> [Vec<(u64, String)>; 3] {
         close(&mut open);
     }
     [by_bytes.sorted(), by_size.sorted(), by_children.sorted()]
-}
-
-fn is_below(path: &str, above: &str) -> bool {
-    above == "/" || path.strip_prefix(above).is_some_and(|rest| rest.starts_with('/'))
 }

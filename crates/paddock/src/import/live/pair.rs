@@ -7,7 +7,6 @@ use paddock_client::{AddWatchMode, Client, ClientOptions, Error, ErrorCode, Even
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
 use super::failure::LiveFailure;
-use crate::diff::seen::is_within;
 use crate::diff::server::connect;
 
 /// Subtree that belongs to every server itself.
@@ -66,7 +65,7 @@ impl LivePair {
     }
 
     pub(super) fn leaves_out(&self, path: &str) -> bool {
-        self.exclude.iter().any(|root| is_within(path, root))
+        self.exclude.iter().any(|root| paddock_proto::is_at_or_below(path, root))
     }
 
     /// Ends both sessions. One that cannot be closed expires.
