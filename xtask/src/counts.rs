@@ -34,6 +34,16 @@ impl TestCounts {
         }
     }
 
+    /// Reads the last line of the models of groups, which counts their worlds.
+    pub(crate) fn from_models(output: &str) -> Self {
+        let line = output.lines().rfind(|line| line.contains(" worlds passed, ")).unwrap_or_default();
+        Self {
+            passed: number_before(line, " worlds passed"),
+            failed: number_before(line, " failed"),
+            skipped: 0,
+        }
+    }
+
     /// Counts tests that found that they cannot run here and said so: `skipped: REASON`. To their runner they passed.
     pub(crate) fn with_skipped(self, output: &str) -> Self {
         let skipped = output.lines().filter(|line| line.contains(" skipped: ")).count() as u64;
@@ -114,6 +124,13 @@ mod tests {
             "seed 7, step 9, commit x: lost\n199 seeds passed, 1 failed in 5.0 s: 8 writes acknowledged\n";
         assert_eq!(TestCounts::from_simulator(output), TestCounts { passed: 199, failed: 1, skipped: 0 });
         assert_eq!(TestCounts::from_simulator("error: could not compile"), TestCounts::default());
+    }
+
+    #[test]
+    fn worlds_are_counted() {
+        let output = "| `streams` | rules | holds | 364 | 0.9 s\n41 worlds passed, 2 failed\n";
+        assert_eq!(TestCounts::from_models(output), TestCounts { passed: 41, failed: 2, skipped: 0 });
+        assert_eq!(TestCounts::from_models("error: could not compile"), TestCounts::default());
     }
 
     #[test]

@@ -109,6 +109,11 @@ impl Layout {
         self.target.join("sim").join("paddock-sim")
     }
 
+    /// The models of several groups, in the profile of the simulator.
+    pub(crate) fn groups_model(&self) -> PathBuf {
+        self.target.join("sim").join("paddock-groups-model")
+    }
+
     /// Directory in which rustdoc puts its pages, and its JSON.
     pub(crate) fn pages_of_crates(&self) -> PathBuf {
         self.target.join("doc")

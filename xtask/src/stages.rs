@@ -233,6 +233,15 @@ const STAGES: &[TestStage] = &[
         run: fixtures::at_length,
     },
     TestStage {
+        name: rust::GROUPS_MODEL,
+        about: "models of several Raft groups, every state of the large ones; only with --all, or named",
+        needs_server: false,
+        is_long: true,
+        company: Company::Spare,
+        installs: &[],
+        run: rust::groups_model,
+    },
+    TestStage {
         name: "docs",
         about: "every command on every page, each page in a network and directories of its own; only with --all, or named",
         needs_server: true,

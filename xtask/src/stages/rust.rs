@@ -82,6 +82,21 @@ fn simulate(layout: &Layout, log: &Path, arguments: &[&str]) -> Result<StageOutc
     Ok(StageOutcome { counts, success: status.success() })
 }
 
+/// The stage that runs the models of several groups.
+pub(super) const GROUPS_MODEL: &str = "groups-model";
+
+/// All worlds, small ones too: they take next to no time beside the others.
+pub(super) fn groups_model(layout: &Layout) -> Result<StageOutcome, Error> {
+    let log = layout.log(GROUPS_MODEL);
+    let build = layout.nice_cargo(NICENESS).args(["build", "--profile", "sim"]);
+    build.args(["--package", "paddock-groups-model"]).log_to(&log).run()?;
+    let models = Program::nice(NICENESS, layout.groups_model()).current_dir(layout.root());
+    let status = models.arg("all").log_to(&log).status()?;
+    let output = fs::read(&log).map_err(Error::io("read", &log))?;
+    let counts = TestCounts::from_models(&String::from_utf8_lossy(&output));
+    Ok(StageOutcome { counts, success: status.success() })
+}
+
 /// A benchmark is a test: it fails if it takes more than is stored.
 pub(super) fn instructions(layout: &Layout) -> Result<StageOutcome, Error> {
     let report = instructions::measure(layout)?;
