@@ -54,6 +54,7 @@ pub mod rolling;
 #[cfg(feature = "terminal")]
 pub mod screen;
 pub mod server;
+pub mod shells;
 pub mod teller;
 pub mod torture;
 pub mod unread_pipe;

@@ -179,6 +179,12 @@ fn a_script_ends_at_its_first_failure() {
     let output = script(&server, good, &[]);
     assert!(output.status.success(), "{}", stderr(&output));
     assert_eq!(text(&output.stdout), "/a\n/s-0000000001\n/a\n/a/b\n");
+    let output = script(&server, "get /nothing\nget /a # and more\nhistory\nnonsense\n", &["--keep-going"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert_eq!(text(&output.stdout), "two words\n0 - get /nothing\n1 - get /a # and more\n2 - history\n");
+    let told = stderr(&output);
+    assert!(told.contains("line 1: /nothing") && told.contains("line 4: there is no command"), "{told}");
+    assert!(told.ends_with("error: 2 of 4 lines failed\n"), "{told}");
     let output =
         script(&server, "ls /a\nmulti\nset /a new\ncreate /a/b\ncommit\ndelete /a/b\n", &["--file", "-"]);
     assert_eq!(output.status.code(), Some(1));
@@ -241,76 +247,6 @@ fn zookeeper_shell(server: &Server, command: &[&str]) -> Output {
         .args(command)
         .output()
         .expect("run ZooKeeper's shell")
-}
-
-/// A tree as text without what differs by chance: times and zxids.
-fn tree(server: &Server) -> Vec<String> {
-    let mut lines = Vec::new();
-    for path in one(server, &["ls", "-R", "/"]).lines() {
-        let acl = one(server, &["getAcl", path]).replace('\n', ",");
-        let stat = one(server, &["get", "-s", path]);
-        let is_kept =
-            |line: &&str| !["Zxid", "time"].iter().any(|name| line[..6.min(line.len())].contains(name));
-        let stat: Vec<&str> = stat.lines().filter(is_kept).collect();
-        lines.push(format!("{path} {acl} {}", stat.join(" ")));
-    }
-    lines
-}
-
-#[test]
-fn commands_have_the_effect_that_zookeepers_shell_has() {
-    let settings = [("extendedTypesEnabled", "true")];
-    let servers = [0; 2].map(|_| Server::start_with(ServerKind::ZooKeeper, &settings));
-    let [theirs, ours] = &servers;
-    for command in [
-        "create /a hello",
-        "create /a/b",
-        "create -s /a/s- 1",
-        "create -s /a/ 1",
-        "create -c /a/c",
-        "create -t 600000 /a/t x",
-        "create /a/acl data world:anyone:cdra",
-        "create /q",
-        "create /q/r",
-        "set /a changed",
-        "set -v 1 /a again",
-        "setAcl /a/b world:anyone:cdr",
-        "setAcl -R /q world:anyone:cdrwa,ip:127.0.0.1:r",
-        "setquota -n 10 /a",
-        "setquota -b 1000 /a",
-        "setquota -N 20 /a",
-        "setquota -B 2000 /a",
-        "setquota -n 3 /q/r",
-        "delquota -n /a",
-        "delquota /q/r",
-        "delete -v 0 /a/s-0000000001",
-        "create /d",
-        "create /d/e",
-        "create /d/e/f",
-        "deleteall /d",
-        "delete /a/b",
-        "sync /a",
-    ] {
-        let words: Vec<&str> = command.split(' ').collect();
-        let output = zookeeper_shell(theirs, &words);
-        assert!(output.status.success(), "{command}: {}{}", text(&output.stdout), stderr(&output));
-        one(ours, &words);
-    }
-    assert_eq!(tree(theirs), tree(ours));
-    // Readings: each name of a child, each field of a Stat and each permission is in both.
-    let their = |words: &[&str]| text(&zookeeper_shell(theirs, words).stdout);
-    let list = one(theirs, &["ls", "/a"]).lines().collect::<Vec<_>>().join(", ");
-    assert!(their(&["ls", "/a"]).contains(&format!("[{list}]")));
-    let answer = their(&["get", "-s", "/a"]);
-    for line in one(theirs, &["get", "-s", "/a"]).lines().filter(|line| !line.contains("time = ")) {
-        assert!(answer.lines().any(|their| their == line), "{line}: {answer}");
-    }
-    let acl = one(theirs, &["getAcl", "/q"]);
-    assert_eq!(acl, "world:anyone:cdrwa\nip:127.0.0.1:r\n");
-    assert!(their(&["getAcl", "/q"]).contains("'ip,'127.0.0.1\n: r"));
-    assert!(
-        their(&["getAllChildrenNumber", "/a"]).contains(one(theirs, &["getAllChildrenNumber", "/a"]).trim())
-    );
 }
 
 /// Time until a value is printed: the least of several tries.

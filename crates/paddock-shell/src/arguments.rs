@@ -143,7 +143,7 @@ mod tests {
     #[test]
     fn mistakes_show_the_usage() {
         for (line, expected) in [
-            ("set /a", "something is missing: set [-v version] [-s] path data [version]"),
+            ("set /a", "something is missing: set [-v version] [-s] [-b] path data [version]"),
             ("get /a b c", "\"b\" is too much; quote what has blanks: get"),
             ("get -x /a", "there is no flag -x: get"),
             ("set /a b -v", "-v wants a value: set"),

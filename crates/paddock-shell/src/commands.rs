@@ -1,6 +1,7 @@
 //! The commands: one file for each group, and the one place that knows which is which.
 
 mod acl;
+mod backups;
 mod copying;
 mod ensemble;
 mod local;
@@ -21,7 +22,7 @@ use crate::events::Happenings;
 use crate::failure::ShellFailure;
 use crate::shell::{Shell, Step};
 use crate::table::{self, Command, FOUR_LETTER_WORDS, Verb};
-use crate::words::{Word, split};
+use crate::words::{Word, shows_secret, split};
 
 impl Shell {
     /// Takes a line apart and carries it out.
@@ -37,6 +38,15 @@ impl Shell {
         // What was printed before a failure is printed.
         self.output.flush()?;
         done
+    }
+
+    /// Carries a line of a script out, which `history` and `redo` know then.
+    pub async fn run_script_line(&mut self, line: &str) -> Result<Step, ShellFailure> {
+        let words = split(line)?;
+        if !words.is_empty() && !shows_secret(line) {
+            self.remember(line);
+        }
+        self.run_impatiently(&words).await
     }
 
     /// As `run`, and fails if the server is away for longer than a session lives: a script must end.
@@ -109,7 +119,9 @@ async fn carry_out(shell: &mut Shell, verb: Verb, arguments: &Arguments) -> Resu
         Verb::Set => writing::set(shell, arguments).await,
         Verb::Touch => writing::touch(shell, arguments).await,
         Verb::Delete => removing::delete(shell, arguments).await,
-        Verb::DeleteAll => removing::delete_all(shell, arguments).await,
+        Verb::DeleteAll => removing::delete_all(shell, arguments, None).await,
+        Verb::RemoveLimited => removing::delete_all(shell, arguments, Some(removing::LIMIT)).await,
+        Verb::DeleteStaleBackups => backups::delete_stale(shell, arguments).await,
         Verb::Cp => copying::copy(shell, arguments, false).await,
         Verb::CpAll => copying::copy(shell, arguments, true).await,
         Verb::Mv => copying::rename(shell, arguments, false).await,
@@ -149,7 +161,12 @@ async fn carry_out(shell: &mut Shell, verb: Verb, arguments: &Arguments) -> Resu
         Verb::Close => local::close(shell).await,
         Verb::Version => local::version(shell),
         Verb::History => local::history(shell),
-        Verb::Redo => return Box::pin(shell.run_line(&local::line_again(shell, arguments)?)).await,
+        Verb::Redo => {
+            let line = local::line_again(shell, arguments)?;
+            // The history tells what was done.
+            shell.replace_last_line(&line);
+            return Box::pin(shell.run_line(&line)).await;
+        }
         Verb::Help => local::help(shell, arguments),
         Verb::Quit => return Ok(Step::Quit),
     }?;

@@ -30,8 +30,8 @@ pub enum ShellFailure {
     #[error("{what}: {error}")]
     Io { what: String, error: io::Error },
     /// A subtree is removed only when its user has agreed.
-    #[error("{path} is {count} znodes, and none was removed: say deleteall -f {path} to remove them all")]
-    Unconfirmed { path: String, count: usize },
+    #[error("nothing was removed: -f removes {what} without a question")]
+    Unconfirmed { what: String },
     /// Ctrl-C came before the end.
     #[error("interrupted: a change that was under way may be done or not")]
     Interrupted,

@@ -172,8 +172,24 @@ pub(crate) fn harmless(text: &str) -> String {
     text.chars().map(escaped).collect()
 }
 
+/// Bytes as two digits each.
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// Bytes in base64, with its usual letters.
+pub(crate) fn base64(bytes: &[u8]) -> String {
+    base64::engine::general_purpose::STANDARD.encode(bytes)
+}
+
+/// Bytes that are given in base64.
+pub(crate) fn from_base64(text: &str) -> Result<Vec<u8>, ShellFailure> {
+    let decoded = base64::engine::general_purpose::STANDARD.decode(text);
+    decoded.map_err(|error| ShellFailure::Usage(format!("{text:?} is no base64: {error}")))
+}
+
 /// Bytes as `hexdump -C` has them.
-fn hexadecimal(bytes: &[u8]) -> String {
+pub(crate) fn hexadecimal(bytes: &[u8]) -> String {
     let line = |(number, bytes): (usize, &[u8])| {
         let hex: String = bytes.iter().map(|byte| format!("{byte:02x} ")).collect();
         let visible =
@@ -188,10 +204,7 @@ pub(crate) fn data_json(bytes: Option<&[u8]>) -> (&'static str, Value) {
     match bytes.map(std::str::from_utf8) {
         None => ("data", Value::Null),
         Some(Ok(text)) => ("data", text.into()),
-        Some(Err(_)) => {
-            let encoded = base64::engine::general_purpose::STANDARD.encode(bytes.unwrap_or_default());
-            ("data_base64", encoded.into())
-        }
+        Some(Err(_)) => ("data_base64", base64(bytes.unwrap_or_default()).into()),
     }
 }
 

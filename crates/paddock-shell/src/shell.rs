@@ -120,6 +120,13 @@ impl Shell {
         self.history.push(line.to_owned());
     }
 
+    /// Puts a line of the history in the place of the last one, which stood for it.
+    pub(crate) fn replace_last_line(&mut self, line: &str) {
+        if let Some(last) = self.history.last_mut() {
+            line.clone_into(last);
+        }
+    }
+
     /// Prompt of a shell at a terminal: the servers, the state of the connection, where the shell stands, and an open transaction.
     pub(crate) fn prompt(&self) -> String {
         let servers = short_list(&self.settings.servers);

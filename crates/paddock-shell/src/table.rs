@@ -36,6 +36,8 @@ pub(crate) enum Verb {
     Set,
     Delete,
     DeleteAll,
+    RemoveLimited,
+    DeleteStaleBackups,
     Stat,
     Exists,
     Touch,
@@ -84,9 +86,9 @@ pub(crate) enum Verb {
 
 /// Words that a server answers without a session, and that need no `flwc`. `stat` is a command.
 pub(crate) const FOUR_LETTER_WORDS: &[&str] = &[
-    "conf", "cons", "crst", "csnp", "dirs", "dump", "envi", "ftfl", "gtmk", "hash", "isro", "jmst", "lgif",
-    "mntr", "pfev", "rclc", "rcvr", "reqs", "rqld", "ruok", "srst", "srvr", "stmk", "wchc", "wchp", "wchs",
-    "ydld", "jmfp", "jmep", "jmdp", "apiv",
+    "clrs", "conf", "cons", "crst", "csnp", "dirs", "dump", "envi", "ftfl", "gtmk", "hash", "isro", "jmst",
+    "lgif", "lgrq", "mntr", "pfev", "rclc", "rcvr", "reqs", "rqld", "ruok", "srst", "srvr", "stmk", "wchc",
+    "wchp", "wchs", "ydld", "jmfp", "jmep", "jmdp", "apiv",
 ];
 
 /// All commands, in the order in which `help` lists them.
@@ -105,33 +107,33 @@ pub const COMMANDS: &[Command] = &[
     Command {
         name: "get",
         aliases: &[],
-        usage: "[-s] [-w] [-p] path",
-        flags: &["s", "w", "p"],
+        usage: "[-s] [-w] [-b] [-x] [-p] path",
+        flags: &["s", "w", "b", "x", "p"],
         positional: (1, 1),
         writes: false,
-        sentence: "Prints a znode's data; -s: its Stat too; -w: watches it; -p: JSON with indents, as always at a terminal.",
+        sentence: "Prints a znode's data; -s: its Stat too; -w: watches it; -b: in base64; -x: in hexadecimal; -p: JSON with indents, as always at a terminal.",
         example: "get -s /a",
         verb: Verb::Get,
     },
     Command {
         name: "create",
         aliases: &[],
-        usage: "[-e] [-s] [-c] [-t ttl] path [data] [acl]",
+        usage: "[-e] [-s] [-c] [-t ttl] path [data] [mode] [acl]",
         flags: &["e", "s", "c", "t:"],
-        positional: (1, 3),
+        positional: (1, 5),
         writes: true,
-        sentence: "Makes a znode and prints its path; -e: ephemeral; -s: sequential; -c: a container; -t: with a TTL in ms.",
+        sentence: "Makes a znode and prints its path; -e: ephemeral; -s: sequential; -c: a container; -t: with a TTL in ms. A mode says the same in words: PERSISTENT or EPHEMERAL, and SEQUENTIAL behind it.",
         example: "create -e -s /lock- mine",
         verb: Verb::Create,
     },
     Command {
         name: "set",
         aliases: &[],
-        usage: "[-v version] [-s] path data [version]",
-        flags: &["v:", "s"],
+        usage: "[-v version] [-s] [-b] path data [version]",
+        flags: &["v:", "s", "b"],
         positional: (2, 3),
         writes: true,
-        sentence: "Changes a znode's data, if it still has this version; -s: prints the Stat.",
+        sentence: "Changes a znode's data, if it still has this version; -s: prints the Stat; -b: the data are given in base64.",
         example: "set -v 3 /a \"new data\"",
         verb: Verb::Set,
     },
@@ -148,7 +150,7 @@ pub const COMMANDS: &[Command] = &[
     },
     Command {
         name: "deleteall",
-        aliases: &["rmr"],
+        aliases: &[],
         usage: "[-f] [-b batch] path [limit]",
         flags: &["f", "b:"],
         positional: (1, 2),
@@ -158,11 +160,33 @@ pub const COMMANDS: &[Command] = &[
         verb: Verb::DeleteAll,
     },
     Command {
+        name: "rmr",
+        aliases: &[],
+        usage: "[-f] path [limit]",
+        flags: &["f"],
+        positional: (1, 2),
+        writes: true,
+        sentence: "Removes a znode and all below it as deleteall does, but never more znodes than limit, which is 100 unless it is said.",
+        example: "rmr /a 5000",
+        verb: Verb::RemoveLimited,
+    },
+    Command {
+        name: "delete_stale_backups",
+        aliases: &[],
+        usage: "[-f]",
+        flags: &["f"],
+        positional: (0, 0),
+        writes: true,
+        sentence: "Removes what backups of ClickHouse that run no more have left below /clickhouse/backups; at a terminal it asks first, unless -f confirms.",
+        example: "delete_stale_backups",
+        verb: Verb::DeleteStaleBackups,
+    },
+    Command {
         name: "stat",
         aliases: &["get_stat"],
-        usage: "[-w] path",
+        usage: "[-w] [path]",
         flags: &["w"],
-        positional: (1, 1),
+        positional: (0, 1),
         writes: false,
         sentence: "Prints a znode's Stat; -w: watches it.",
         example: "stat /a",
@@ -186,7 +210,7 @@ pub const COMMANDS: &[Command] = &[
         flags: &[],
         positional: (1, 1),
         writes: true,
-        sentence: "Makes an empty znode if there is none; one that is there gets its own data again, so its mtime is new.",
+        sentence: "Makes an empty znode if there is none, and leaves one that is there as it is.",
         example: "touch /a",
         verb: Verb::Touch,
     },
@@ -391,11 +415,11 @@ pub const COMMANDS: &[Command] = &[
     Command {
         name: "removewatches",
         aliases: &[],
-        usage: "[-c] [-d] [-a] path",
-        flags: &["c", "d", "a"],
+        usage: "[-c] [-d] [-a] [-l] path",
+        flags: &["c", "d", "a", "l"],
         positional: (1, 1),
         writes: false,
-        sentence: "Removes watches: -c of children, -d of data, -a or nothing: any.",
+        sentence: "Removes watches: -c of children, -d of data, -a or nothing: any; -l: does not wait for a server that is away, which hears of it later.",
         example: "removewatches /a",
         verb: Verb::RemoveWatches,
     },
@@ -705,7 +729,7 @@ mod tests {
         let zookeeper = "addauth addWatch close config connect create delete deleteall delquota get getAcl \
                          getAllChildrenNumber getEphemerals history listquota ls printwatches quit reconfig redo removewatches \
                          set setAcl setquota stat sync version whoami";
-        let keeper = "ls cd set create touch get exists get_stat find_super_nodes find_big_family rm rmr reconfig sync help flwc \
+        let keeper = "ls cd set create touch get exists get_stat find_super_nodes delete_stale_backups find_big_family rm rmr reconfig sync help flwc \
                       get_direct_children_number get_all_children_number cp cpr mv mvr get_acl exit quit";
         for name in zookeeper.split_whitespace().chain(keeper.split_whitespace()) {
             assert!(find(name).is_some(), "{name}");

@@ -103,8 +103,8 @@ fn carry_out(
         reopen(shell, runtime, interruptions)?;
     }
     let mut done = runtime.block_on(interruptions.cut(shell.run_line(line)));
-    if let Err(ShellFailure::Unconfirmed { path, count }) = &done {
-        let question = format!("remove {} and all below it, {count} znodes? [y/N] ", harmless(path));
+    if let Err(ShellFailure::Unconfirmed { what }) = &done {
+        let question = format!("remove {}? [y/N] ", harmless(what));
         let agrees =
             editor.readline(&question).is_ok_and(|answer| matches!(answer.trim(), "y" | "Y" | "yes"));
         if !agrees {

@@ -57,6 +57,12 @@ pub fn split(line: &str) -> Result<Vec<Word>, SplitError> {
     Ok(words)
 }
 
+/// True if a password may stand in a line, however its command is written.
+pub(crate) fn shows_secret(line: &str) -> bool {
+    let names_it = |text: &str| text.to_ascii_lowercase().contains("addauth");
+    names_it(line) || split(line).is_ok_and(|words| words.first().is_some_and(|word| names_it(&word.text)))
+}
+
 /// The word at the end of a line that is being typed: the place where it begins, and the text that it stands for so far.
 pub(crate) fn unfinished(line: &str) -> (usize, String) {
     let mut start = line.len();
@@ -153,5 +159,15 @@ mod tests {
         assert_eq!(split("get \"/a"), Err(SplitError::OpenQuote('"')));
         assert_eq!(split("get '/a"), Err(SplitError::OpenQuote('\'')));
         assert_eq!(split("get /a\\"), Err(SplitError::OpenEscape));
+    }
+
+    #[test]
+    fn lines_with_passwords_are_known() {
+        for line in
+            ["addauth digest a:b", "  ADDAUTH digest a:b", "\"add\"auth digest a:b", "addauth digest \"a:b"]
+        {
+            assert!(shows_secret(line), "{line}");
+        }
+        assert!(!shows_secret("get /auth"));
     }
 }

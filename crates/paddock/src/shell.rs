@@ -12,7 +12,7 @@ use std::{env, thread};
 use paddock_bench::report::units::one_line;
 use paddock_client::ClientOptions;
 use paddock_shell::{
-    Form, Shell, ShellFailure, ShellSettings, Step, Terminal, Word, converse, split, standard_output,
+    Form, Shell, ShellFailure, ShellSettings, Step, Terminal, Word, converse, standard_output,
 };
 use tokio::sync::mpsc;
 
@@ -28,7 +28,7 @@ Examples:
   paddock shell zk1:2181 --file changes.txt   a script, one command a line; - is standard input
   echo 'ls /' | paddock shell zk1:2181
 
-A script ends at the first command that fails. Exit code 0: all succeeded; 1: a command failed; 2: it could not begin.";
+A script ends at the first command that fails, unless --keep-going is said. Exit code 0: all succeeded; 1: a command failed; 2: it could not begin.";
 
 /// Look into any server of ZooKeeper's protocol, and change what is there
 ///
@@ -45,6 +45,9 @@ pub(crate) struct ShellArgs {
     /// Script to carry out, one command a line; - is standard input
     #[arg(long, value_name = "FILE", conflicts_with = "command")]
     file: Option<PathBuf>,
+    /// Go on with a script after a command that failed; the exit code tells in the end that one did
+    #[arg(long, conflicts_with = "command")]
+    keep_going: bool,
     /// Print results as JSON, one value a line
     #[arg(long, conflicts_with = "raw")]
     json: bool,
@@ -111,7 +114,7 @@ fn begin(args: &ShellArgs) -> Result<Result<(), ShellFailure>, StartFailure> {
         shell.connect().await?;
         let done = match script {
             None => one(&mut shell, &args.command).await,
-            Some(script) => carry_out(&mut shell, lines_of(script)).await,
+            Some(script) => carry_out(&mut shell, lines_of(script), args.keep_going).await,
         };
         shell.close().await;
         done
@@ -192,22 +195,31 @@ fn lines_of(script: Box<dyn BufRead + Send>) -> Lines {
     lines
 }
 
-/// Carries a script out, up to the first command that fails.
-async fn carry_out(shell: &mut Shell, mut lines: Lines) -> Result<(), ShellFailure> {
+/// Carries a script out, up to the first command that fails; or all of it, and fails in the end if a command did.
+async fn carry_out(shell: &mut Shell, mut lines: Lines, keeps_going: bool) -> Result<(), ShellFailure> {
     let mut number = 0;
+    let mut failed = 0;
     while let Some(line) = lines.recv().await {
         number += 1;
         let line = line.map_err(|error| ShellFailure::Io { what: "read the script".to_owned(), error })?;
-        let words = split(&line)?;
-        let done = shell.run_impatiently(&words).await;
-        match done {
+        match shell.run_script_line(&line).await {
             Ok(Step::Next) => {}
             Ok(Step::Quit) => break,
             Err(ShellFailure::OutputClosed) => return Err(ShellFailure::OutputClosed),
-            Err(failure) => return Err(ShellFailure::Refused(format!("line {number}: {failure}"))),
+            Err(failure) => {
+                let failure = ShellFailure::Refused(format!("line {number}: {failure}"));
+                if !keeps_going {
+                    return Err(failure);
+                }
+                report(&failure);
+                failed += 1;
+            }
         }
     }
-    Ok(())
+    match failed {
+        0 => Ok(()),
+        count => Err(ShellFailure::Refused(format!("{count} of {number} lines failed"))),
+    }
 }
 
 fn report(failure: &ShellFailure) {

@@ -48,10 +48,13 @@ pub(crate) async fn set(shell: &Shell, arguments: &Arguments) -> Result<(), Shel
     let version = arguments.number("v")?;
     let client = shell.client()?;
     if arguments.has("R") {
+        let mut first_failure = None;
         for path in Walk::paths(&client, &path).await? {
-            client.set_acl(&path, &acl, version).await.map_err(ShellFailure::at(&path))?;
+            // One that is refused keeps no other from being changed.
+            let changed = client.set_acl(&path, &acl, version).await.map_err(ShellFailure::at(&path));
+            first_failure = first_failure.or(changed.err());
         }
-        return Ok(());
+        return first_failure.map_or(Ok(()), Err);
     }
     let stat = client.set_acl(&path, &acl, version).await.map_err(ShellFailure::at(&path))?;
     let out = &shell.output;

@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 
 use crate::arguments::Arguments;
 use crate::failure::ShellFailure;
-use crate::output::{data_json, stat_json};
+use crate::output::{base64, data_json, hex, hexadecimal, stat_json};
 use crate::pretty::{indented_json, part_name};
 use crate::shell::Shell;
 use crate::walk::Walk;
@@ -46,6 +46,25 @@ async fn ls_all(shell: &Shell, path: &str) -> Result<(), ShellFailure> {
     walk.finish()
 }
 
+/// The form in which `get` shows data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum DataForm {
+    AsItIs,
+    Base64,
+    Hexadecimal,
+}
+
+impl DataForm {
+    /// With both flags it is hexadecimal, as in `zkCli.sh`.
+    fn of(arguments: &Arguments) -> DataForm {
+        match (arguments.has("x"), arguments.has("b")) {
+            (true, _) => DataForm::Hexadecimal,
+            (_, true) => DataForm::Base64,
+            _ => DataForm::AsItIs,
+        }
+    }
+}
+
 pub(crate) async fn get(shell: &Shell, arguments: &Arguments) -> Result<(), ShellFailure> {
     let path = shell.path(arguments.at(0))?;
     let client = shell.client()?;
@@ -53,18 +72,29 @@ pub(crate) async fn get(shell: &Shell, arguments: &Arguments) -> Result<(), Shel
     let data = pending.await.map_err(ShellFailure::at(&path))?;
     let out = &shell.output;
     if out.is_json() {
-        let (name, value) = data_json(data.bytes.as_deref());
+        let (name, value) = match DataForm::of(arguments) {
+            DataForm::AsItIs => data_json(data.bytes.as_deref()),
+            DataForm::Base64 => ("data_base64", base64(data.bytes.as_deref().unwrap_or_default()).into()),
+            DataForm::Hexadecimal => ("data_hex", hex(data.bytes.as_deref().unwrap_or_default()).into()),
+        };
         let mut object = Map::from_iter([("path".to_owned(), json!(path)), (name.to_owned(), value)]);
         if arguments.has("s") {
             object.insert("stat".to_owned(), stat_json(&data.stat));
         }
         return out.line(&Value::Object(object).to_string());
     }
-    let indents = (shell.settings.indents || arguments.has("p")) && out.is_text();
-    let text = data.bytes.as_deref().and_then(|bytes| std::str::from_utf8(bytes).ok());
-    match text.filter(|_| indents).and_then(indented_json) {
-        Some(indented) => out.line(&indented)?,
-        None => out.data(data.bytes.as_deref())?,
+    let bytes = data.bytes.as_deref();
+    match DataForm::of(arguments) {
+        DataForm::Base64 => out.line(&base64(bytes.unwrap_or_default()))?,
+        DataForm::Hexadecimal => out.line(&hexadecimal(bytes.unwrap_or_default()))?,
+        DataForm::AsItIs => {
+            let indents = (shell.settings.indents || arguments.has("p")) && out.is_text();
+            let text = bytes.and_then(|bytes| std::str::from_utf8(bytes).ok());
+            match text.filter(|_| indents).and_then(indented_json) {
+                Some(indented) => out.line(&indented)?,
+                None => out.data(bytes)?,
+            }
+        }
     }
     if arguments.has("s") { out.stat(&data.stat) } else { Ok(()) }
 }

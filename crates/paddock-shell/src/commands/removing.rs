@@ -13,12 +13,20 @@ use crate::walk::Walk;
 /// Requests under way at once, as in `zkCli.sh`.
 const BATCH: usize = 1000;
 
+/// Znodes that `rmr` removes at most unless its user says another number, as in `clickhouse-keeper-client`.
+pub(crate) const LIMIT: usize = 100;
+
 pub(crate) async fn delete(shell: &Shell, arguments: &Arguments) -> Result<(), ShellFailure> {
     let path = shell.path(arguments.at(0))?;
     shell.client()?.delete(&path, version(arguments, 1)?).await.map_err(ShellFailure::at(&path))
 }
 
-pub(crate) async fn delete_all(shell: &Shell, arguments: &Arguments) -> Result<(), ShellFailure> {
+/// Removes a subtree, unless it has more znodes than the limit that is said, else than the one by default.
+pub(crate) async fn delete_all(
+    shell: &Shell,
+    arguments: &Arguments,
+    limit: Option<usize>,
+) -> Result<(), ShellFailure> {
     let path = shell.path(arguments.at(0))?;
     if path == "/" {
         return Err(ShellFailure::Usage("/ cannot be removed: name the znodes below it".to_owned()));
@@ -26,18 +34,33 @@ pub(crate) async fn delete_all(shell: &Shell, arguments: &Arguments) -> Result<(
     let batch = arguments.number("b")?.unwrap_or(BATCH).max(1);
     let client = shell.client()?;
     let paths = Walk::paths(&client, &path).await?;
-    if let Some(limit) = arguments.number_at::<usize>(1)?
-        && paths.len() > limit
+    let count = paths.len();
+    if let Some(limit) = arguments.number_at::<usize>(1)?.or(limit)
+        && count > limit
     {
-        let count = paths.len();
         return Err(ShellFailure::Refused(format!(
-            "{path} is {count} znodes, more than {limit}: nothing was removed"
+            "{path} is {count} znodes, more than {limit}: nothing was removed; the limit may be said behind the path"
         )));
     }
-    if shell.settings.confirms && !arguments.has("f") && !shell.is_confirmed {
-        return Err(ShellFailure::Unconfirmed { count: paths.len(), path });
-    }
+    confirm(shell, arguments, || format!("{path} and all below it, {count} znodes"))?;
     remove(&client, &paths, batch).await
+}
+
+/// Fails as long as a user at a terminal has not agreed to the removal.
+pub(super) fn confirm(
+    shell: &Shell,
+    arguments: &Arguments,
+    what: impl FnOnce() -> String,
+) -> Result<(), ShellFailure> {
+    if shell.settings.confirms && !arguments.has("f") && !shell.is_confirmed {
+        return Err(ShellFailure::Unconfirmed { what: what() });
+    }
+    Ok(())
+}
+
+/// Removes a znode and all below it.
+pub(super) async fn remove_all(client: &Client, path: &str) -> Result<(), ShellFailure> {
+    remove(client, &Walk::paths(client, path).await?, BATCH).await
 }
 
 /// Removes znodes that are listed parents first, many requests at once.

@@ -40,20 +40,20 @@ fn operation<'a>(
     arguments: &'a Arguments,
 ) -> Result<AddsOperation<'a>, ShellFailure> {
     let path = shell.path(arguments.at(0))?;
-    let data = arguments.at(1).unwrap_or_default().as_bytes();
     Ok(match verb {
         Verb::Create => {
             if arguments.has("t") {
                 return Err(ShellFailure::Usage("a transaction makes no znodes with a TTL".to_owned()));
             }
-            let mode = writing::mode(arguments)?;
+            let writing::Creation { mode, acl } = writing::Creation::of(arguments)?;
             let path = writing::new_path(shell, arguments.at(0), mode)?;
-            let acl = writing::new_acl(arguments)?;
-            Box::new(move |multi| multi.create_with_acl(&path, data, &acl, mode))
+            let data = writing::created_data(arguments);
+            Box::new(move |multi| multi.create_any(&path, data, &acl, mode, None))
         }
         Verb::Set => {
             let version = writing::version(arguments, 2)?;
-            Box::new(move |multi| multi.set_data(&path, data, version))
+            let data = writing::new_data(arguments)?;
+            Box::new(move |multi| multi.set_data(&path, &data, version))
         }
         Verb::Check => {
             let version = arguments.number_at(1)?;

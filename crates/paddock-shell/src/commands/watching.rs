@@ -29,7 +29,24 @@ pub(crate) async fn remove(shell: &Shell, arguments: &Arguments) -> Result<(), S
         (false, true) => WatcherKind::Data,
         _ => WatcherKind::Any,
     };
-    shell.client()?.remove_watches(&path, kind).await.map_err(ShellFailure::at(&path))
+    let client = shell.client()?;
+    let removal = client.remove_watches(&path, kind);
+    if !arguments.has("l") {
+        return removal.await.map_err(ShellFailure::at(&path));
+    }
+    let mut connected = shell.told()?.connected;
+    let done = tokio::select! {
+        done = removal => done,
+        // The request stays in line for the server that is found next.
+        _ = connected.wait_for(|connected| !connected) => return Ok(()),
+    };
+    match done {
+        Err(paddock_client::Error::ConnectionLost) => {
+            drop(client.remove_watches(&path, kind));
+            Ok(())
+        }
+        done => done.map_err(ShellFailure::at(&path)),
+    }
 }
 
 pub(crate) fn print(shell: &Shell, arguments: &Arguments) -> Result<(), ShellFailure> {

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use crate::shell::Shell;
 use crate::terminal::LineEditor;
-use crate::words::split;
+use crate::words::shows_secret;
 
 /// Lines that the file keeps.
 pub(super) const LINES_MAX: usize = 10_000;
@@ -55,26 +55,5 @@ fn make_directory(file: &Path) -> io::Result<()> {
     match file.parent() {
         Some(directory) => DirBuilder::new().recursive(true).mode(0o700).create(directory),
         None => Ok(()),
-    }
-}
-
-/// True if a password may stand in a line, however its command is written.
-fn shows_secret(line: &str) -> bool {
-    let names_it = |text: &str| text.to_ascii_lowercase().contains("addauth");
-    names_it(line) || split(line).is_ok_and(|words| words.first().is_some_and(|word| names_it(&word.text)))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn lines_with_passwords_are_known() {
-        for line in
-            ["addauth digest a:b", "  ADDAUTH digest a:b", "\"add\"auth digest a:b", "addauth digest \"a:b"]
-        {
-            assert!(shows_secret(line), "{line}");
-        }
-        assert!(!shows_secret("get /auth"));
     }
 }
