@@ -107,6 +107,8 @@ pub struct Server {
     runner: Vec<String>,
     /// More arguments on its command line.
     arguments: Vec<String>,
+    /// True if Paddock reads `paddock.toml` and not `zoo.cfg`.
+    reads_toml: bool,
 }
 
 impl Server {
@@ -178,7 +180,20 @@ impl Server {
             is_paused: false,
             runner: Vec::new(),
             arguments: Vec::new(),
+            reads_toml: false,
         }
+    }
+
+    /// From the next start on Paddock reads a configuration of its own format: its data directory, its address, and these lines.
+    pub fn use_toml(&mut self, lines: &str) {
+        let (data, address) = (self.data_directory(), self.address);
+        let text = format!("data_dir = {:?}\nlisten = \"{address}\"\n{lines}", data.display().to_string());
+        self.reads_toml = true;
+        fs::write(self.paddock_config_path(), text).expect("write paddock.toml");
+    }
+
+    fn paddock_config_path(&self) -> PathBuf {
+        if self.reads_toml { self.directory.path().join("paddock.toml") } else { self.config_path() }
     }
 
     pub fn is_running(&self) -> bool {
@@ -392,7 +407,7 @@ impl Server {
                 let binary = environment(if is_this_build { "PADDOCK_BIN" } else { "PADDOCK_BEFORE_BIN" });
                 let words: Vec<&String> = self.runner.iter().chain([&binary]).collect();
                 let mut command = program(self.namespace.as_deref(), words[0]);
-                command.args(&words[1..]).arg("server").arg("--config").arg(self.config_path());
+                command.args(&words[1..]).arg("server").arg("--config").arg(self.paddock_config_path());
                 command
             }
             ServerKind::ZooKeeper | ServerKind::OldZooKeeper(_) => {

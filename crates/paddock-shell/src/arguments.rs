@@ -145,7 +145,7 @@ mod tests {
         for (line, expected) in [
             ("set /a", "something is missing: set [-v version] [-s] [-b] path data [version]"),
             ("get /a b c", "\"b\" is too much; quote what has blanks: get"),
-            ("get -x /a", "there is no flag -x: get"),
+            ("get -y /a", "there is no flag -y: get"),
             ("set /a b -v", "-v wants a value: set"),
         ] {
             let text = parse(line).unwrap_err().to_string();

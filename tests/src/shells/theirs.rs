@@ -95,7 +95,7 @@ pub(super) fn facts(line: &str, answer: &str) -> Vec<String> {
         }
         // A znode without data; its null is compared elsewhere.
         "get" if lines == ["null"] => vec![String::new()],
-        // It says so while it connects: the next answer shows that it has.
+        // The shell says so while it connects: the next answer shows that it has.
         "connect" => without("Not connected"),
         "getAcl" => acl(&lines),
         "whoami" => without("Auth scheme: User"),

@@ -50,7 +50,7 @@ pub(crate) async fn set(shell: &Shell, arguments: &Arguments) -> Result<(), Shel
     if arguments.has("R") {
         let mut first_failure = None;
         for path in Walk::paths(&client, &path).await? {
-            // One that is refused keeps no other from being changed.
+            // A refusal keeps no other znode from being changed.
             let changed = client.set_acl(&path, &acl, version).await.map_err(ShellFailure::at(&path));
             first_failure = first_failure.or(changed.err());
         }

@@ -14,11 +14,11 @@ const ROOT: &str = "/clickhouse/backups";
 /// The state of a backup, by its znode `stage`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum BackupState {
-    /// A server holds an ephemeral znode there: the backup runs.
+    /// The backup runs: a server holds an ephemeral znode there.
     Active,
-    /// No server does.
+    /// The backup does not run: no server holds one.
     Stale,
-    /// It has no stage, so that nothing is known of it: a backup that begins has none either.
+    /// Nothing is known of it, for it has no stage: a backup that begins has none either.
     Unknown,
 }
 
