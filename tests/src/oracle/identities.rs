@@ -80,17 +80,22 @@ impl Identities {
             |name: &str, text: &str| fs::write(directory.path().join(name), text).expect("write a file");
         write("trust.pem", &issuer.pem());
         write("server.pem", &issue("server"));
+        let (alice, bob) = (issue("alice"), issue("bob"));
+        write("alice.pem", &alice);
+        let (carol, password) = OracleIdentity::Carol.user().expect("she is a user of SASL");
+        write(carol, password);
         let users =
             [OracleIdentity::Carol, OracleIdentity::Dave].into_iter().filter_map(OracleIdentity::user);
         let users: String =
             users.map(|(name, password)| format!("\n    user_{name}=\"{password}\"")).collect();
         let module = "org.apache.zookeeper.server.auth.DigestLoginModule";
         write("jaas.conf", &format!("Server {{\n    {module} required{users};\n}};\n"));
-        let client = |name| Arc::new(client_config(&issuer.pem(), &issue(name)));
-        Identities { alice: client("alice"), bob: client("bob"), directory }
+        let client = |own: &str| Arc::new(client_config(&issuer.pem(), own));
+        Identities { alice: client(&alice), bob: client(&bob), directory }
     }
 
-    fn path(&self, name: &str) -> PathBuf {
+    /// A file: `trust.pem`; `server.pem` and `alice.pem` with their keys; `carol` with her password.
+    pub fn path(&self, name: &str) -> PathBuf {
         self.directory.path().join(name)
     }
 

@@ -56,7 +56,7 @@ fn in_rust(
     etcd: &Path,
     longer: &[(&'static str, &str)],
 ) -> Result<StageOutcome, Error> {
-    let names = WITH_SERVERS.iter().chain(&["live", "mirrors"]);
+    let names = WITH_SERVERS.iter().chain(&["live", "mirrors", "shell_servers"]);
     let options: Vec<&str> = names.flat_map(|name| ["--test", name]).collect();
     let programs = programs::compile(layout, stage, &options)?;
     let mut variables: Vec<(&'static str, OsString)> = vec![
