@@ -273,3 +273,51 @@ def test_an_upload_that_breaks_off_leaves_no_backup(store, proxy, paddock):
     assert f"s3://{BUCKET}/half/" in told
     told = refused(paddock.restore(store, "half", "never"))
     assert "there is no backup in" in told
+
+
+def test_a_member_makes_backups_by_itself(store, proxy, paddock, monkeypatch, tmp_path):
+    def listed():
+        done = paddock(store, "restore", "--from", f"s3://{BUCKET}/schedule", "--list")
+        return done.stdout if done.returncode == 0 else ""
+
+    def wait_until(is_so):
+        deadline = time.monotonic() + 120
+        while not is_so():
+            assert time.monotonic() < deadline, listed()
+            time.sleep(0.2)
+
+    for name, value in {
+        "AWS_ACCESS_KEY_ID": "key",
+        "AWS_SECRET_ACCESS_KEY": "secret",
+        "AWS_REGION": "us-east-1",
+        "AWS_ENDPOINT": f"http://127.0.0.1:{proxy.server_address[1]}",
+        "TMPDIR": str(tmp_path),
+    }.items():
+        monkeypatch.setenv(name, value)
+    config = {"paddock.backup.to": f"s3://{BUCKET}/schedule", "paddock.backup.log_interval_ms": 1000}
+    with Server(tmp_path / "member", kind="paddock", config=config) as server:
+        client = KazooClient(server.hosts)
+        client.start()
+        wait_until(lambda: " zxid 0x" in listed())
+
+        def zxid_of(path):
+            client.create(path, b"")
+            return client.exists(path).czxid
+
+        def reached():
+            return int(listed().rsplit(" to 0x", 1)[1].split()[0], 16)
+
+        first = zxid_of("/first")
+        wait_until(lambda: reached() >= first)
+        # The store is away for a while, and clients do not notice.
+        proxy.harm = lambda direction, data: None
+        second = zxid_of("/second")
+        seen = proxy.connections
+        wait_until(lambda: proxy.connections > seen)
+        assert reached() < second
+        proxy.harm = lambda direction, data: data
+        wait_until(lambda: reached() >= second)
+        assert len(listed().splitlines()) == 1
+        client.stop()
+    succeed(paddock.restore(store, "schedule", "scheduled"))
+    assert [path for path in tmp_path.iterdir() if path.name.startswith(".unfinished")] == []

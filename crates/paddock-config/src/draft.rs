@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use paddock_proto::MemberNumber;
 use paddock_server::Config;
 
+use super::backup::BackupDraft;
 use super::etcd::EtcdDraft;
 use super::opentelemetry::TracingDraft;
 use super::overrides::{DEFAULT_DATA_DIR, Overrides};
@@ -24,6 +25,7 @@ pub(super) struct Draft {
     pub(super) tracing: Option<TracingDraft>,
     pub(super) sasl: SaslDraft,
     pub(super) etcd: EtcdDraft,
+    pub(super) backup: BackupDraft,
     /// The filter of the log.
     pub(super) log: Option<String>,
     pub(super) session_timeout_ms_min: Option<u32>,
@@ -40,6 +42,7 @@ impl Default for Draft {
             tracing: None,
             sasl: SaslDraft::default(),
             etcd: EtcdDraft::default(),
+            backup: BackupDraft::default(),
             log: None,
             session_timeout_ms_min: None,
             session_timeout_ms_max: None,

@@ -241,6 +241,8 @@ impl Keeper {
                 config.memory_max = MemoryMax::Percent(values::share(value)?)
             }
             "rate_limits" => config.client_limits.rate_limits = value::rate_rules(value)?,
+            key if let Some(key) = key.strip_prefix("backup.")
+                && self.draft.backup.set(key, value)? => {}
             "logger.level" => self.draft.log = Some(values::log_level(value)?.to_owned()),
             "superdigest" => config.super_digest = Some(value::super_digest(value)?),
             "enable_reconfiguration" => self.settings.reconfig_enabled = values::boolean(value)?,

@@ -5,6 +5,7 @@
 //! what the operator should know comes back as remarks, and a configuration that cannot be used is one `ConfigError`, which
 //! prints as one line.
 
+mod backup;
 #[cfg(test)]
 mod case;
 mod draft;
@@ -49,6 +50,7 @@ use std::path::{Path, PathBuf};
 
 use paddock_server::{Config, LateNames, PeerTls};
 
+pub use backup::BackupSettings;
 use draft::Draft;
 pub use environment::Environment;
 pub use etcd::{EngineName, EtcdDraft, parse_endpoints};
@@ -72,6 +74,8 @@ pub struct Loaded {
     pub origins: Origins,
     /// The filter of the log, as `--log` takes it.
     pub log: Option<String>,
+    /// Backups that the server makes by itself.
+    pub backup: Option<BackupSettings>,
     /// Files of the configuration in which passwords stand.
     pub secret_files: SecretFiles,
 }
@@ -84,10 +88,10 @@ pub fn load(
 ) -> Result<Loaded, ConfigError> {
     let mut remarks = Remarks::default();
     let loaded = load_with(file, overrides, environment, &mut remarks);
-    let (config, log, secret_files) = remarks.settle(loaded)?;
+    let Read { config, log, backup, secret_files } = remarks.settle(loaded)?;
     let Remarks { list, mut origins, .. } = remarks;
     overrides.note(&mut origins);
-    Ok(Loaded { config, remarks: list, origins, log, secret_files })
+    Ok(Loaded { config, remarks: list, origins, log, backup, secret_files })
 }
 
 /// A file with those that are merged into it.
@@ -96,7 +100,13 @@ pub fn files_of(file: &Path) -> Vec<PathBuf> {
     std::iter::once(file.to_owned()).chain(merged).collect()
 }
 
-type Read = (Config, Option<String>, SecretFiles);
+/// A file as it was read.
+struct Read {
+    config: Config,
+    log: Option<String>,
+    backup: Option<BackupSettings>,
+    secret_files: SecretFiles,
+}
 
 fn load_with(
     file: Option<&Path>,
@@ -131,16 +141,18 @@ fn load_with(
     let mut secret_files = SecretFiles::of_draft(&draft, overrides);
     std::mem::take(&mut draft.sasl).settle(&place, &mut draft.config, remarks)?;
     draft.config.tracing = opentelemetry::settle(draft.tracing.take(), environment, remarks);
-    let log = draft.log.take();
+    let (log, backup) = (draft.log.take(), std::mem::take(&mut draft.backup));
     for name in draft.config.late_names.names() {
         let what = format!(
             "{name} cannot be looked up: the ports at this name are tried again (bind_tries, electionPortBindRetry)"
         );
         remarks.push(place.clone().warning(what));
     }
-    let config = draft.finish(overrides).and_then(refuse_foreign_data).map_err(|what| place.fault(what))?;
+    let config =
+        draft.finish(overrides).and_then(refuse_foreign_data).map_err(|what| place.clone().fault(what))?;
+    let backup = backup.settle(config.etcd.is_none()).map_err(|what| place.fault(what))?;
     secret_files.settle(file, &config);
-    Ok((config, log, secret_files))
+    Ok(Read { config, log, backup, secret_files })
 }
 
 /// Settings of TLS between members, as a `zoo.cfg` says them; all else in it is passed over.

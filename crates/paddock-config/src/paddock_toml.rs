@@ -1,6 +1,7 @@
 //! Paddock's own configuration file. Its keys are the rows of `paddock_server::Config`, and its tables the parts of it that have none.
 
 mod admin;
+mod backup;
 mod client_tls;
 mod ensemble;
 mod etcd;
@@ -42,6 +43,7 @@ pub(super) fn load(
                 ensemble = Some(ensemble::Table::read(&file, place.clone(), value, remarks)?);
             }
             "admin" => draft.config.admin = admin::read(&file, place, value, remarks)?,
+            "backup" => backup::read(&file, place, value, &mut draft.backup, remarks)?,
             "etcd" => etcd::read(&file, place, value, &mut draft.etcd, remarks)?,
             "sasl" => sasl::read(&file, place, value, &mut draft.sasl, remarks)?,
             "tls" => {

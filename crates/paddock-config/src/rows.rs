@@ -25,7 +25,7 @@ fn beside_config() -> [SettingRow; 2] {
 }
 
 /// Tables of Paddock's own file.
-const TABLES: [&str; 6] = ["ensemble", "admin", "etcd", "sasl", "tls", "tracing"];
+const TABLES: [&str; 7] = ["ensemble", "admin", "backup", "etcd", "sasl", "tls", "tracing"];
 
 /// All settings at the top of Paddock's own file.
 pub(super) fn all() -> Vec<SettingRow> {

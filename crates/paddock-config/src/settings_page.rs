@@ -85,7 +85,7 @@ fn the_table_of_settings_is_what_the_rows_say() {
 fn the_example_has_every_setting() {
     let example = fs::read_to_string(EXAMPLE).unwrap();
     let (settings, tables) = example.split_once(TABLES).expect("the example has tables behind the settings");
-    let defaults = shown(&Config::default());
+    let defaults = shown(&Config::default(), None);
     let mut expected = settings.to_owned();
     for row in rows::all() {
         let begins = |line: &str| line.trim_start_matches("# ").starts_with(&format!("{} = ", row.key));

@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 use std::path::Path;
+use std::time::Duration;
 
 use paddock_server::{
     AdminSettings, CipherSuite, ClientAuth, ClientTls, Config, Ensemble, EnsembleMember, EtcdSettings,
@@ -11,12 +12,13 @@ use paddock_server::{
 use paddock_settings::{PlainValue, SettingRows};
 use toml::Value;
 
+use super::backup::BackupSettings;
 use super::origins::Origins;
 use super::paddock_toml::own_forms::{self, ShownValue};
 use super::rows;
 
 /// The settings as a TOML file. A line that would show a password is a comment.
-pub(super) fn shown(config: &Config) -> String {
+pub(super) fn shown(config: &Config, backup: Option<&BackupSettings>) -> String {
     let Config { admin, tls, etcd, sasl, kerberos, tracing, ensemble, late_names, .. } = config;
     let mut page = Page::default();
     for key in rows::all().iter().map(|row| row.key) {
@@ -28,6 +30,7 @@ pub(super) fn shown(config: &Config) -> String {
         }
     }
     page.add((*admin != AdminSettings::default()).then_some(admin), add_admin);
+    page.add(backup, add_backup);
     page.add(tls.as_ref(), |page, tls| add_client_tls(page, tls, late_names));
     page.add(etcd.as_ref(), add_etcd);
     page.add(sasl.as_ref(), add_sasl);
@@ -38,8 +41,21 @@ pub(super) fn shown(config: &Config) -> String {
 }
 
 /// The settings, with the place behind each value that does not have its default.
-pub fn shown_with_origins(config: &Config, origins: &Origins) -> String {
-    origins.annotate(&shown(config))
+pub fn shown_with_origins(config: &Config, backup: Option<&BackupSettings>, origins: &Origins) -> String {
+    origins.annotate(&shown(config, backup))
+}
+
+fn add_backup(page: &mut Page, settings: &BackupSettings) {
+    let BackupSettings { to, full_interval, log_interval, keep } = settings;
+    page.begin("[backup]");
+    page.set("to", to.as_str());
+    page.set("full_interval_ms", milliseconds(*full_interval));
+    page.set("log_interval_ms", milliseconds(*log_interval));
+    page.set("keep", number(keep.get()));
+}
+
+fn milliseconds(time: Duration) -> i64 {
+    number(time.as_millis())
 }
 
 fn add_admin(page: &mut Page, admin: &AdminSettings) {
@@ -316,7 +332,7 @@ mod tests {
     fn check(name: &str, text: &str) {
         let case = Case::with_myid("2");
         let loaded = case.load_as(name, text).unwrap();
-        let page = shown(&loaded.config);
+        let page = shown(&loaded.config, None);
         let again = case.load_as("shown.toml", &page).unwrap();
         assert_eq!(again.config, loaded.config, "{page}");
         let is_unknown = |remark: &Remark| remark.to_string().contains("not a setting");
@@ -354,7 +370,7 @@ mod tests {
     #[test]
     fn nothing_secret_is_shown() {
         let text = "super_digest = 'super:D/InIHSb7yEEbrWz8b9l71RjZJU='\n[sasl]\nusers = { bob = 'hush' }\n";
-        let page = shown(&Case::new().load_as("paddock.toml", text).unwrap().config);
+        let page = shown(&Case::new().load_as("paddock.toml", text).unwrap().config, None);
         assert!(!page.contains("D/InIH") && !page.contains("hush"), "{page}");
         assert!(page.contains("# super_digest is set, and not shown\n"), "{page}");
         assert!(page.contains("# users.\"bob\" is set, and not shown\n"), "{page}");

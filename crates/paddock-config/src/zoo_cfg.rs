@@ -159,6 +159,8 @@ impl ZooCfg {
                 zoo_limits::set_outstanding(&mut config.client_limits, value)?;
             }
             "paddock.rate_limits" => config.client_limits.rate_limits = value::rate_rules(value)?,
+            _ if let Some(key) = key.strip_prefix("paddock.backup.")
+                && draft.backup.set(key, value)? => {}
             _ if self.connects.take(key, value)? => {}
             "netty.server.outstandingHandshake.limit" => {
                 config.client_limits.handshakes_max = zoo_limits::handshakes(value)?;

@@ -18,6 +18,7 @@
 
 mod admin;
 mod audit;
+mod backup_source;
 mod change_signal;
 mod clients;
 mod clock;
@@ -38,6 +39,7 @@ mod mailboxes;
 mod memory_watch;
 mod mirror;
 mod operator;
+mod own_log;
 mod permissions;
 mod reports;
 mod server;
@@ -47,6 +49,8 @@ mod statistics;
 mod timed_disk;
 mod version;
 
+#[doc(hidden)]
+pub use backup_source::{BackupSource, BackupSourceError, OwnSnapshot};
 pub use config::{
     AdminSettings, AdminTls, AuditTarget, CallerIdentity, CipherSuite, ClientAddress, ClientAuth,
     ClientLimits, ClientTls, Config, ConfigChanges, ConnectRate, Dialect, DigestAlgorithm, EndpointError,
@@ -57,6 +61,8 @@ pub use config::{
 pub use error::ServerError;
 pub use etcd::EtcdClient;
 pub use mirror::{Mirror, SourceLink};
+#[doc(hidden)]
+pub use own_log::OwnLogError;
 pub use paddock_etcd::CallError;
 pub use paddock_forward::{Held, MirrorMode, SourceRequest};
 pub use paddock_front::{RateRule, RateRuleError, RateRules, Rates, TenantKind};
@@ -66,6 +72,8 @@ pub use paddock_member::{IdentityError, IncomingError, MemberError, RecoveryErro
 pub use paddock_os::binding::BindError;
 pub use paddock_os::descriptors::raise_descriptor_limit;
 pub use paddock_proto::{MemberNumber, SessionId};
+#[doc(hidden)]
+pub use paddock_statistics::backup_board::{BackupReached, BackupStanding};
 #[doc(hidden)]
 pub use paddock_statistics::log_lines::count_lost_log_lines;
 pub use paddock_storage::LogError;

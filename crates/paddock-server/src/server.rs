@@ -22,6 +22,7 @@ use paddock_tree::{Tree, member_lines};
 use parking_lot::Mutex;
 
 use crate::admin::{self, Admin, HttpAddresses};
+use crate::backup_source::BackupSource;
 use crate::clients::ClientThreads;
 use crate::config::{EnsembleMember, EtcdSettings, PortProtocol};
 use crate::engine::{self, Housekeeping};
@@ -29,6 +30,7 @@ use crate::engines::EngineHandle;
 use crate::error::ServerError;
 use crate::etcd::{self, EtcdEngine};
 use crate::memory_watch::MemoryWatch;
+use crate::operator::Operator;
 use crate::shared::Shared;
 use crate::timed_disk::TimedDisk;
 use crate::{Config, ConfigChanges, Mirror, MirrorMode, mirror, permissions};
@@ -175,6 +177,13 @@ impl Server {
     /// The address of the HTTP interface for administrators, if there is one.
     pub fn admin_address(&self) -> Option<SocketAddr> {
         self.http_addresses.admin
+    }
+
+    /// Snapshots and log for a backup; `None` of a process without a log.
+    #[doc(hidden)]
+    pub fn backup_source(&self) -> Option<BackupSource> {
+        let operator = Operator::new(&self.shared, &self.engine);
+        operator.is_member().then(|| BackupSource::new(operator))
     }
 
     /// The settings as they were asked for, with those that have changed since.

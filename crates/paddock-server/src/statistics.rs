@@ -4,6 +4,7 @@ use std::sync::{Arc, OnceLock};
 
 use paddock_front::LimitHits;
 use paddock_spans::Spans;
+use paddock_statistics::backup_board::BackupBoard;
 use paddock_statistics::contacts::Contacts;
 use paddock_statistics::history::History;
 use paddock_statistics::hot::Hot;
@@ -29,6 +30,8 @@ pub(crate) struct Statistics {
     /// The last minutes, with which the charts of the page begin.
     pub(crate) history: History,
     pub(crate) snapshots: SnapshotBoard,
+    /// Backups of a schedule.
+    pub(crate) backups: BackupBoard,
     /// Hits of the limits that no front knows.
     pub(crate) limit_hits: LimitHits<ServerLimit>,
     /// Other members that answer, and those that do not.
@@ -52,6 +55,7 @@ impl Statistics {
             hot: Hot::default(),
             history: History::default(),
             snapshots: SnapshotBoard::default(),
+            backups: BackupBoard::default(),
             limit_hits: LimitHits::default(),
             contacts: Contacts::default(),
             link_certificate_end: OnceLock::new(),

@@ -5,6 +5,7 @@
 //!
 //! A counter that each request changes has one writer, which needs no locked instruction.
 
+pub mod backup_board;
 pub mod contacts;
 pub mod history;
 pub mod hot;

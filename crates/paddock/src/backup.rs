@@ -5,6 +5,7 @@ pub(crate) mod archive;
 pub(crate) mod bucket;
 pub(crate) mod collect;
 pub(crate) mod failure;
+pub(crate) mod making;
 pub(crate) mod manifest;
 pub(crate) mod place;
 
@@ -12,14 +13,14 @@ use std::fs::{self, File};
 use std::io::{self, BufWriter, Write as _};
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, UNIX_EPOCH};
 
 use paddock_shell::time_text;
 
-use crate::admin_client::{AdminArgs, AdminInterface};
+use crate::admin_client::AdminArgs;
 use crate::moving::{MovingFailure, ProgressLine};
-use collect::BackupSource;
+use collect::BackupMember;
 use failure::BackupFailure;
+use making::Maker;
 use manifest::Manifest;
 use place::{BackupPlace, Workshop};
 
@@ -117,16 +118,14 @@ pub(crate) fn run(args: &BackupArgs) -> Result<(), MovingFailure> {
             "--incremental and --keep are for a place of several backups: a directory, or s3://BUCKET/PREFIX";
         return Err(BackupFailure::Wish(why.to_owned()).into());
     }
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let runtime = runtime.map_err(BackupFailure::io("start", "the runtime"))?;
-    let mut line = ProgressLine::start();
-    let mut work = Work { args, interface: &interface, runtime, line: &mut line };
+    let maker = Maker::new(BackupMember::Other(&interface), ProgressLine::start())?;
+    let mut work = Work { args, maker };
     let made = match &target {
         BackupTarget::Place(place) => work.make_in_place(place),
         BackupTarget::File(file) => work.make_file(file),
         BackupTarget::Output => work.make_output(),
     };
-    line.end();
+    work.maker.end();
     let (name, manifest) = made?;
     report(args, &target, &name, &manifest);
     Ok(())
@@ -135,37 +134,22 @@ pub(crate) fn run(args: &BackupArgs) -> Result<(), MovingFailure> {
 /// The work of one call.
 struct Work<'a> {
     args: &'a BackupArgs,
-    interface: &'a AdminInterface,
-    runtime: tokio::runtime::Runtime,
-    line: &'a mut ProgressLine,
+    maker: Maker<'a>,
 }
 
 impl Work<'_> {
     /// Returns the name of the backup there, and its manifest.
     fn make_in_place(&mut self, place: &BackupPlace) -> Result<(String, Manifest), BackupFailure> {
-        let workshop = place.workshop()?;
         let newest = if self.args.incremental { place.names()?.pop() } else { None };
         let done = match newest {
             Some(name) => {
-                let mut manifest = place.manifest(&name)?;
-                let source = BackupSource { interface: self.interface, dir: workshop.path() };
-                if let Some(file) = self.runtime.block_on(source.log(&mut manifest, self.line))? {
-                    place.add(&name, &workshop, &file, &manifest)?;
-                }
+                let (manifest, _) = self.maker.add(place, &name)?;
                 (name, manifest)
             }
-            None => {
-                let manifest = self.make(&workshop)?;
-                let name = name_of(&manifest);
-                place.put(&name, workshop, &manifest)?;
-                (name, manifest)
-            }
+            None => self.maker.make_in(place, self.args.with_log)?,
         };
         if let Some(keep) = self.args.keep {
-            let names = place.names()?;
-            for old in &names[..names.len().saturating_sub(keep.get())] {
-                place.remove(old)?;
-            }
+            making::prune(place, keep)?;
         }
         Ok(done)
     }
@@ -173,7 +157,7 @@ impl Work<'_> {
     fn make_file(&mut self, file: &Path) -> Result<(String, Manifest), BackupFailure> {
         let dir = file.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
         let workshop = Workshop::new(dir)?;
-        let manifest = self.make(&workshop)?;
+        let manifest = self.maker.make(&workshop, self.args.with_log)?;
         let unnamed = workshop.path().join("archive");
         let written = File::create_new(&unnamed).and_then(|out| {
             let mut out = BufWriter::new(out);
@@ -189,32 +173,11 @@ impl Work<'_> {
 
     fn make_output(&mut self) -> Result<(String, Manifest), BackupFailure> {
         let workshop = Workshop::new(&std::env::temp_dir())?;
-        let manifest = self.make(&workshop)?;
+        let manifest = self.maker.make(&workshop, self.args.with_log)?;
         let written = archive::write(workshop.path(), &manifest, &mut BufWriter::new(io::stdout().lock()));
         written.map_err(BackupFailure::io("write", "standard output"))?;
         Ok(("-".to_owned(), manifest))
     }
-
-    /// A new backup in the workshop.
-    fn make(&mut self, workshop: &Workshop) -> Result<Manifest, BackupFailure> {
-        let source = BackupSource { interface: self.interface, dir: workshop.path() };
-        let (line, with_log) = (&mut *self.line, self.args.with_log);
-        self.runtime.block_on(async {
-            let mut manifest = source.snapshot(line).await?;
-            if with_log {
-                source.log(&mut manifest, line).await?;
-            }
-            Ok(manifest)
-        })
-    }
-}
-
-/// Name of a new backup: its time, by which they are ordered, and its zxid.
-fn name_of(manifest: &Manifest) -> String {
-    let time = UNIX_EPOCH + Duration::from_millis(manifest.snapshot.time_ms.unsigned_abs());
-    let time = humantime::format_rfc3339_millis(time).to_string();
-    let digits: String = time.chars().filter(|character| !"-:.".contains(*character)).collect();
-    format!("{digits}-{:016x}", manifest.snapshot.zxid)
 }
 
 /// Says what was made: on standard error if the backup goes to standard output.

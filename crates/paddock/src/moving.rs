@@ -15,7 +15,6 @@ use paddock_tree::Tree;
 
 use crate::access::AccessError;
 use crate::logs;
-use crate::server;
 
 /// Time between two lines of progress: on a terminal they replace each other.
 const TERMINAL_INTERVAL: Duration = Duration::from_millis(200);
@@ -52,8 +51,6 @@ pub(crate) enum MovingFailure {
     Tls(#[from] TlsError),
     #[error(transparent)]
     Access(#[from] AccessError),
-    #[error(transparent)]
-    Server(#[from] server::Failure),
     /// A failure that only one of the commands has.
     #[error(transparent)]
     OfCommand(Box<dyn Error>),
@@ -67,15 +64,23 @@ pub(crate) fn ended(result: Result<(), MovingFailure>) -> ExitCode {
 }
 
 /// Tells on standard error how far a long read has come.
+#[derive(Debug)]
 pub(crate) struct ProgressLine {
     is_terminal: bool,
+    is_silent: bool,
     told: Instant,
     is_open: bool,
 }
 
 impl ProgressLine {
     pub(crate) fn start() -> ProgressLine {
-        ProgressLine { is_terminal: io::stderr().is_terminal(), told: Instant::now(), is_open: false }
+        let is_terminal = io::stderr().is_terminal();
+        ProgressLine { is_terminal, is_silent: false, told: Instant::now(), is_open: false }
+    }
+
+    /// A line that is never shown, for work in the background.
+    pub(crate) fn silent() -> ProgressLine {
+        ProgressLine { is_terminal: false, is_silent: true, told: Instant::now(), is_open: false }
     }
 
     pub(crate) fn show(&mut self, progress: Progress<'_>) {
@@ -90,7 +95,7 @@ impl ProgressLine {
     /// Shows a line, if the last one was shown long enough ago.
     pub(crate) fn show_text(&mut self, line: impl FnOnce() -> String) {
         let interval = if self.is_terminal { TERMINAL_INTERVAL } else { LINE_INTERVAL };
-        if self.told.elapsed() < interval {
+        if self.is_silent || self.told.elapsed() < interval {
             return;
         }
         self.told = Instant::now();

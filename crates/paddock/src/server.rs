@@ -1,5 +1,6 @@
 //! `paddock server`: one member, from its settings to its end.
 
+mod backups;
 mod origin;
 mod recover;
 
@@ -10,8 +11,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use paddock_config::{
-    ConfigError, EtcdDraft, Loaded, Overrides, parse_address, parse_endpoints, parse_host_and_port,
-    shown_with_origins,
+    BackupSettings, ConfigError, EtcdDraft, Loaded, Overrides, parse_address, parse_endpoints,
+    parse_host_and_port, shown_with_origins,
 };
 use paddock_proto::MemberNumber;
 use paddock_server::{Config, LateNames, Server, ServerError, raise_descriptor_limit};
@@ -21,6 +22,7 @@ use tokio::task::{JoinError, spawn_blocking};
 use crate::etcd_access::{EngineArg, EtcdAccessArgs};
 use crate::logs::{self, Format, LogFilter};
 use crate::signals::{self, EndSignals};
+use backups::Backups;
 use origin::{Origin, Watch};
 
 /// Name of the part that logs, for what concerns the process as a whole.
@@ -264,6 +266,7 @@ impl Prepared {
             origin: self.origin,
             logs: self.logs,
             format: self.format,
+            backup: self.loaded.backup,
         };
         let ended = runtime.block_on(async {
             let mut signals = EndSignals::listen().map_err(Failure::Wait)?;
@@ -316,7 +319,8 @@ fn tell(loaded: &Loaded) -> io::Result<()> {
     if let Some(log) = &loaded.log {
         out.write_all(loaded.origins.annotate(&format!("log = {log:?}\n")).as_bytes())?;
     }
-    out.write_all(shown_with_origins(&loaded.config, &loaded.origins).as_bytes())
+    let Loaded { config, backup, origins, .. } = loaded;
+    out.write_all(shown_with_origins(config, backup.as_ref(), origins).as_bytes())
 }
 
 /// Serves until the member ends. One that found its state to be wrong goes on with that of the leader.
@@ -359,6 +363,7 @@ async fn serve(
     let names = &config.late_names;
     Ready { address: server.address(), tls_address: server.tls_address(), names, place: &place }
         .announce(format);
+    let mut backups = Backups::start(server.backup_source(), reloading.backup.clone());
     let failed = loop {
         let reason = tokio::select! {
             () = failure(&server) => break true,
@@ -370,9 +375,13 @@ async fn serve(
             () = reloading.watch.changed() => "the file has changed",
         };
         reloading.reload(&server, reason).await;
+        backups.follow(reloading.backup.clone());
     };
     *config = server.settings();
-    let stopping = spawn_blocking(move || server.shutdown());
+    let stopping = spawn_blocking(move || {
+        backups.end();
+        server.shutdown()
+    });
     tokio::select! {
         biased;
         _ = signals.next() => {
@@ -489,6 +498,8 @@ struct Reloading {
     logs: LogFilter,
     /// Form of what is said when clients can connect.
     format: Format,
+    /// Backups that the member makes by itself.
+    backup: Option<BackupSettings>,
 }
 
 impl Reloading {
@@ -517,7 +528,10 @@ impl Reloading {
         }
         loaded.secret_files.warn();
         match server.reload(&loaded.config) {
-            Ok(_) => self.logs.follow(loaded.log.as_deref()),
+            Ok(_) => {
+                self.logs.follow(loaded.log.as_deref());
+                self.backup = loaded.backup;
+            }
             Err(error) => unused(Failure::Server(error).line()),
         }
     }

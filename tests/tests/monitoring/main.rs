@@ -4,6 +4,7 @@
 //! `PROMETHEUS_BIN` names the directory of Prometheus and promtool, `STRACE_BIN` a strace, `LIBFAKETIME` the library of libfaketime
 //! for programs with threads.
 
+mod ages;
 mod limits;
 mod members;
 mod prometheus;

@@ -14,6 +14,8 @@ use crate::monitoring;
 
 /// In these tests, seconds for which a member may lag behind.
 pub(crate) const LAG_MAX_S: usize = 2;
+/// Age of a backup from which on it is too old for the rules as the tests have them.
+const BACKUP_AGE_MAX_S: usize = 5;
 
 fn program(name: &str) -> PathBuf {
     Path::new(&env::var_os("PROMETHEUS_BIN").expect("PROMETHEUS_BIN names a directory")).join(name)
@@ -28,7 +30,7 @@ pub(crate) struct Prometheus {
 
 impl Prometheus {
     /// Starts a Prometheus that scrapes these ports each second. The rules' patience is cut to a second, what they look back at to ten,
-    /// and the time for which a member may lag behind to `LAG_MAX_S`.
+    /// the time for which a member may lag behind to `LAG_MAX_S`, and the age of a backup to `BACKUP_AGE_MAX_S`.
     pub(crate) fn start(ports: &[u16]) -> Prometheus {
         let directory = TempDir::new().expect("a directory for Prometheus");
         let at = |name: &str| directory.path().join(name);
@@ -38,6 +40,7 @@ impl Prometheus {
             false => line
                 .replace("[5m]", "[10s]")
                 .replace("[1h]", "[10s]")
+                .replace("> 3600", &format!("> {BACKUP_AGE_MAX_S}"))
                 .replace("lag_seconds > 10", &format!("lag_seconds > {LAG_MAX_S}")),
         };
         fs::write(at("alerts.yml"), rules.lines().map(impatient).collect::<Vec<_>>().join("\n"))

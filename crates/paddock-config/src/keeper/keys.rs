@@ -107,7 +107,7 @@ pub(super) const FIXED: &[Fixed] = &[
     Fixed {
         key: "keeper_server.s3_snapshot.endpoint",
         values: &[""],
-        otherwise: Refuse("snapshots are not copied elsewhere, and would be missing when they are needed"),
+        otherwise: Refuse("name the bucket by keeper_server.backup.to, and its keys by the variables AWS_*"),
     },
     Fixed { key: "keeper_server.log_storage_disk", values: &[], otherwise: Refuse(NO_DISKS) },
     Fixed { key: "keeper_server.latest_*", values: &[], otherwise: Refuse(NO_DISKS) },

@@ -1,39 +1,21 @@
-//! The log of a member as it is, `GET /api/v1/log?from=INDEX`: every entry from an index to the last one that was applied, for a backup. The bytes are
-//! those of `paddock_member::EntryStreamWriter`.
-
-use std::io;
-use std::sync::Arc;
-use std::time::Duration;
+//! `GET /api/v1/log?from=INDEX`: the log of a member from an entry on, for a backup.
 
 use hyper::StatusCode;
 use paddock_http::{BodyWriter, Request, Response};
-use paddock_member::{EntryStreamWriter, StreamHead, find_entries};
 use paddock_os::threads::try_spawn;
-use paddock_storage::{Disk, LiveEntries, LiveLogError, OsDisk};
+use paddock_storage::LiveLogError;
+use paddock_tls::with_causes;
 use serde_json::json;
 
 use super::follow::place;
 use super::page::either;
 use super::parts::Admin;
 use super::requester::refused;
-use crate::shared::Shared;
-
-/// Pause before the state is looked at again that is in the middle of an entry.
-const WITHIN_ENTRY_PAUSE: Duration = Duration::from_micros(100);
+use crate::own_log::{OwnLog, OwnLogError};
 
 /// Sends the log.
 pub(super) fn send(admin: &Admin, request: Request) -> Response {
     either(begin(admin, &request))
-}
-
-/// Place in the log up to which the state has come.
-#[derive(Clone, Copy, Debug)]
-struct Reached {
-    /// Index and term of the last entry applied.
-    applied: (u64, u64),
-    zxid: i64,
-    /// Id of the ensemble, or 0.
-    cluster: u64,
 }
 
 fn begin(admin: &Admin, request: &Request) -> Result<Response, Response> {
@@ -45,16 +27,10 @@ fn begin(admin: &Admin, request: &Request) -> Result<Response, Response> {
         return Err(refused(StatusCode::CONFLICT, "This process has no log: ask a member of the ensemble"));
     }
     let place = place(admin)?;
-    let reached = reached(&admin.shared);
-    let last = reached.applied.0;
-    if first > last + 1 {
-        let why = format!("This member has applied no entry {first} yet: the last one is {last}");
-        return Err(refused(StatusCode::CONFLICT, why));
-    }
-    let found = find(&admin.shared, first, reached)?;
+    let log = OwnLog::find(&admin.shared, first).map_err(no_log)?;
     let (body, response) = Response::stream("application/octet-stream");
     let started = try_spawn("http-log", move || {
-        write(found.as_ref(), first, reached, body);
+        write(&log, body);
         drop(place);
     });
     started.map_err(|_| {
@@ -63,51 +39,26 @@ fn begin(admin: &Admin, request: &Request) -> Result<Response, Response> {
     Ok(response)
 }
 
-fn reached(shared: &Shared) -> Reached {
-    loop {
-        let state = shared.state.read();
-        if !state.is_within_entry() {
-            let cluster = state.tree().ensemble().map_or(0, |ensemble| ensemble.cluster);
-            return Reached { applied: state.applied(), zxid: state.tree().zxid().0, cluster };
+fn no_log(error: OwnLogError) -> Response {
+    match error {
+        OwnLogError::Ahead { .. } => refused(StatusCode::CONFLICT, error.to_string()),
+        OwnLogError::Log(LiveLogError::Gone { oldest, .. }) => {
+            let why = format!("{error}; take a snapshot, and the log from there");
+            let oldest = oldest.map(|oldest| oldest.0);
+            Response::json(&json!({ "error": why, "oldest": oldest })).with_status(StatusCode::GONE)
         }
-        drop(state);
-        std::thread::sleep(WITHIN_ENTRY_PAUSE);
+        OwnLogError::Log(LiveLogError::NotYet { .. }) => {
+            refused(StatusCode::SERVICE_UNAVAILABLE, format!("{error}: try again"))
+        }
+        OwnLogError::Log(LiveLogError::Log(_)) => {
+            tracing::warn!(error = %with_causes(&error), "log not sent over HTTP");
+            refused(StatusCode::INTERNAL_SERVER_ERROR, with_causes(&error))
+        }
     }
 }
 
-/// The entries; `None` if there are none yet from `first` on.
-fn find(shared: &Shared, first: u64, reached: Reached) -> Result<Option<LiveEntries>, Response> {
-    if first > reached.applied.0 {
-        return Ok(None);
-    }
-    let disk: Arc<dyn Disk> = Arc::new(OsDisk);
-    find_entries(&disk, &shared.config.log_dir(), first, reached.applied).map(Some).map_err(|error| {
-        match error {
-            LiveLogError::Gone { oldest, .. } => {
-                let why = format!("{error}; take a snapshot, and the log from there");
-                let oldest = oldest.map(|oldest| oldest.0);
-                Response::json(&json!({ "error": why, "oldest": oldest })).with_status(StatusCode::GONE)
-            }
-            LiveLogError::NotYet { .. } => {
-                refused(StatusCode::SERVICE_UNAVAILABLE, format!("{error}: try again"))
-            }
-            LiveLogError::Log(error) => {
-                tracing::warn!(error = %paddock_tls::with_causes(&error), "log not sent over HTTP");
-                refused(StatusCode::INTERNAL_SERVER_ERROR, paddock_tls::with_causes(&error))
-            }
-        }
-    })
-}
-
-fn write(found: Option<&LiveEntries>, first: u64, reached: Reached, mut body: BodyWriter) {
-    let head = StreamHead { cluster: reached.cluster, first };
-    let written = EntryStreamWriter::begin(&mut body, head).and_then(|mut writer| {
-        if let Some(found) = found {
-            copy(found, &mut writer)?;
-        }
-        writer.finish(reached.zxid).map(drop)
-    });
-    match written {
+fn write(log: &OwnLog, mut body: BodyWriter) {
+    match log.write(&mut body) {
         // A reader that has gone has seen to it itself.
         Ok(()) => drop(body.finish()),
         Err(error) => {
@@ -115,13 +66,4 @@ fn write(found: Option<&LiveEntries>, first: u64, reached: Reached, mut body: Bo
             body.abort(error);
         }
     }
-}
-
-fn copy(found: &LiveEntries, writer: &mut EntryStreamWriter<&mut BodyWriter>) -> io::Result<()> {
-    let mut written = Ok(());
-    let read = found.read(&mut |index, term, payload| {
-        written = writer.entry(index.0, term.0, payload);
-        written.is_ok()
-    });
-    written.and(read.map_err(io::Error::other))
 }

@@ -1,11 +1,13 @@
-//! Parts of a backup, as a running member gives them: its snapshot, and its log from an entry on. Everything is verified before it counts.
+//! Parts of a backup, as a running member gives them over its HTTP interface, or within its own process: its snapshot, and its log from an entry on.
+//! Everything is verified before it counts.
 
 use std::fs::File;
-use std::io::{BufReader, Write as _};
+use std::io::{self, BufReader, BufWriter, Write as _};
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use paddock_member::{EntryStreamReader, StreamEnd, inspect_snapshot};
+use paddock_server::BackupSource;
 use paddock_storage::OsDisk;
 use paddock_tls::with_causes;
 
@@ -18,10 +20,29 @@ use crate::moving::ProgressLine;
 const WHAT: &str = "log entries";
 const MEBIBYTE: u64 = 1 << 20;
 
-/// A member that runs, and where its parts go.
+/// A member that runs.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum BackupMember<'a> {
+    /// Another process, by its HTTP interface.
+    Other(&'a AdminInterface),
+    /// The member of this process.
+    Own(&'a BackupSource),
+}
+
+impl BackupMember<'_> {
+    /// The member as a person says it.
+    fn name(&self) -> String {
+        match self {
+            BackupMember::Other(interface) => interface.address.clone(),
+            BackupMember::Own(source) => format!("member {}", source.member()),
+        }
+    }
+}
+
+/// Collects the parts of a member.
 #[derive(Debug)]
-pub(crate) struct BackupSource<'a> {
-    pub(crate) interface: &'a AdminInterface,
+pub(crate) struct Collector<'a> {
+    pub(crate) member: BackupMember<'a>,
     /// Directory of the parts.
     pub(crate) dir: &'a Path,
 }
@@ -35,18 +56,21 @@ struct Received {
     first: Option<(u64, u32)>,
 }
 
-impl BackupSource<'_> {
+impl Collector<'_> {
     /// Takes a snapshot: the beginning of a backup.
     pub(crate) async fn snapshot(&self, line: &mut ProgressLine) -> Result<Manifest, BackupFailure> {
         let path = self.dir.join("snapshot");
-        let SnapshotFacts { cluster, taken } = download_snapshot(self.interface, &path, line).await?;
+        let SnapshotFacts { cluster, taken } = match self.member {
+            BackupMember::Other(interface) => download_snapshot(interface, &path, line).await?,
+            BackupMember::Own(source) => own_snapshot(source, &path)?,
+        };
         let meta = verified_snapshot(&path)?;
         sync(&path)?;
         let part = Part::of(&path).map_err(BackupFailure::io("read", path.display()))?;
         let time_ms = milliseconds(taken);
         let snapshot =
             SnapshotPart { part, index: meta.index.0, term: meta.term.0, zxid: meta.zxid, time_ms };
-        Ok(Manifest::new(self.interface.address.clone(), cluster, snapshot))
+        Ok(Manifest::new(self.member.name(), cluster, snapshot))
     }
 
     /// Takes the log behind what a backup has, and adds it to the manifest. Returns the name of the new file, or `None` if nothing was written
@@ -57,9 +81,13 @@ impl BackupSource<'_> {
         line: &mut ProgressLine,
     ) -> Result<Option<String>, BackupFailure> {
         let end = manifest.end();
+        if let BackupMember::Own(source) = self.member {
+            // A log that no longer has the entry could not show whose it is.
+            self.check_ensemble(manifest, source.cluster())?;
+        }
         let received = match self.receive(end.index, line).await {
             // The snapshot may be all that the member has of its last entry.
-            Err(BackupFailure::Admin(AdminError::Gone { .. })) if end.crc.is_none() => {
+            Err(failure) if failure.is_log_gone() && end.crc.is_none() => {
                 self.receive(end.index + 1, line).await?
             }
             received => received?,
@@ -79,25 +107,32 @@ impl BackupSource<'_> {
 
     /// Receives the log from an entry on.
     async fn receive(&self, first: u64, line: &mut ProgressLine) -> Result<Received, BackupFailure> {
-        let (address, time_ms) = (&self.interface.address, milliseconds(SystemTime::now()));
+        let time_ms = milliseconds(SystemTime::now());
         let path = self.dir.join("log");
-        let written =
-            |source| BackupFailure::Io { action: "write", place: path.display().to_string(), source };
-        let mut response = self.interface.get(&format!("/api/v1/log?from={first}"), WHAT).await?;
-        let mut file = File::create(&path).map_err(written)?;
-        let http = |source| AdminError::Http { address: address.clone(), what: WHAT, source };
-        let mut received = 0;
-        while let Some(data) = next_data(response.body_mut()).await.map_err(http)? {
-            file.write_all(&data).map_err(written)?;
-            received += data.len() as u64;
-            line.show_text(|| format!("{address}: {} MiB of the log", received / MEBIBYTE));
+        match self.member {
+            BackupMember::Other(interface) => download_log(interface, first, &path, line).await?,
+            BackupMember::Own(source) => own_log(source, first, &path)?,
         }
-        file.sync_all().map_err(written)?;
         let (cluster, first_entry, last_crc, end) = verified_log(&path)?;
         let part = Part::of(&path).map_err(BackupFailure::io("read", path.display()))?;
         let StreamEnd { index: last, term, zxid } = end;
         let log = LogPart { part, first, last, term, last_crc, zxid, time_ms };
         Ok(Received { log, cluster, first: first_entry })
+    }
+
+    /// Makes sure that a member of this ensemble, if it is of one, is one of that from which the backup is.
+    fn check_ensemble(&self, manifest: &Manifest, cluster: Option<u64>) -> Result<(), BackupFailure> {
+        let cluster = cluster.map(|cluster| format!("{cluster:016x}"));
+        if cluster == manifest.cluster {
+            return Ok(());
+        }
+        let shown = |cluster: &Option<String>| cluster.clone().unwrap_or_else(|| "none".to_owned());
+        let why = format!(
+            "its ensemble is {}, and that of the backup {}: make a new backup",
+            shown(&cluster),
+            shown(&manifest.cluster)
+        );
+        Err(BackupFailure::Foreign { place: self.member.name(), why })
     }
 
     /// Makes sure that the log is that of the member from which the backup is, or of another one of its ensemble.
@@ -107,17 +142,8 @@ impl BackupSource<'_> {
         end: BackupEnd,
         received: &Received,
     ) -> Result<(), BackupFailure> {
-        let foreign =
-            |why: String| Err(BackupFailure::Foreign { place: self.interface.address.clone(), why });
-        let cluster = (received.cluster != 0).then(|| format!("{:016x}", received.cluster));
-        if cluster != manifest.cluster {
-            let shown = |cluster: &Option<String>| cluster.clone().unwrap_or_else(|| "none".to_owned());
-            return foreign(format!(
-                "its ensemble is {}, and that of the backup {}: make a new backup",
-                shown(&cluster),
-                shown(&manifest.cluster)
-            ));
-        }
+        let foreign = |why: String| Err(BackupFailure::Foreign { place: self.member.name(), why });
+        self.check_ensemble(manifest, Some(received.cluster).filter(|cluster| *cluster != 0))?;
         match received.first {
             _ if received.log.first > end.index => Ok(()),
             Some((term, crc)) if term == end.term && end.crc.is_none_or(|known| known == crc) => Ok(()),
@@ -127,6 +153,45 @@ impl BackupSource<'_> {
             )),
         }
     }
+}
+
+/// Receives the log of another process from an entry on.
+async fn download_log(
+    interface: &AdminInterface,
+    first: u64,
+    path: &Path,
+    line: &mut ProgressLine,
+) -> Result<(), BackupFailure> {
+    let address = &interface.address;
+    let written = |source| BackupFailure::Io { action: "write", place: path.display().to_string(), source };
+    let mut response = interface.get(&format!("/api/v1/log?from={first}"), WHAT).await?;
+    let mut file = File::create(path).map_err(written)?;
+    let http = |source| AdminError::Http { address: address.clone(), what: WHAT, source };
+    let mut received = 0;
+    while let Some(data) = next_data(response.body_mut()).await.map_err(http)? {
+        file.write_all(&data).map_err(written)?;
+        received += data.len() as u64;
+        line.show_text(|| format!("{address}: {} MiB of the log", received / MEBIBYTE));
+    }
+    file.sync_all().map_err(written)
+}
+
+/// Copies a snapshot of this process into a new file.
+fn own_snapshot(source: &BackupSource, path: &Path) -> Result<SnapshotFacts, BackupFailure> {
+    let mut snapshot = source.snapshot()?;
+    let taken = SystemTime::now();
+    let copied = File::create_new(path).and_then(|mut file| io::copy(&mut snapshot.file, &mut file));
+    copied.map_err(BackupFailure::io("write", path.display()))?;
+    Ok(SnapshotFacts { cluster: snapshot.cluster, taken })
+}
+
+/// Writes the log of this process from an entry on.
+fn own_log(source: &BackupSource, first: u64, path: &Path) -> Result<(), BackupFailure> {
+    let written = |source| BackupFailure::Io { action: "write", place: path.display().to_string(), source };
+    let mut out = BufWriter::new(File::create(path).map_err(written)?);
+    source.log(first, &mut out)?;
+    let file = out.into_inner().map_err(|error| written(error.into_error()))?;
+    file.sync_all().map_err(written)
 }
 
 /// Place of a snapshot file, once it was read to its end.

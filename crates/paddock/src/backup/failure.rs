@@ -3,6 +3,8 @@
 use std::io;
 
 use paddock_member::EntryStreamError;
+use paddock_server::{BackupSourceError, OwnLogError};
+use paddock_storage::LiveLogError;
 
 use crate::admin_client::AdminError;
 use crate::export::download::DownloadError;
@@ -14,6 +16,8 @@ pub(crate) enum BackupFailure {
     Admin(#[from] AdminError),
     #[error(transparent)]
     Download(#[from] DownloadError),
+    #[error(transparent)]
+    Own(#[from] BackupSourceError),
     #[error("{action} {place}")]
     Io {
         action: &'static str,
@@ -49,6 +53,26 @@ pub(crate) enum BackupFailure {
 }
 
 impl BackupFailure {
+    /// True if the log of the member does not begin early enough for the backup.
+    pub(crate) fn is_log_gone(&self) -> bool {
+        matches!(
+            self,
+            BackupFailure::Admin(AdminError::Gone { .. })
+                | BackupFailure::Own(BackupSourceError::Log(OwnLogError::Log(LiveLogError::Gone { .. })))
+        )
+    }
+
+    /// True if the backup is of another ensemble, or of another past of this one.
+    pub(crate) fn is_foreign(&self) -> bool {
+        let is_ahead = matches!(self, BackupFailure::Own(BackupSourceError::Log(OwnLogError::Ahead { .. })));
+        is_ahead || matches!(self, BackupFailure::Foreign { .. })
+    }
+
+    /// True if what is wrong is the backup that is there: a new one is no worse for it.
+    pub(crate) fn is_of_backup(&self) -> bool {
+        matches!(self, BackupFailure::Manifest { .. } | BackupFailure::NoManifest { .. })
+    }
+
     pub(crate) fn io(action: &'static str, place: impl ToString) -> impl FnOnce(io::Error) -> BackupFailure {
         move |source| BackupFailure::Io { action, place: place.to_string(), source }
     }

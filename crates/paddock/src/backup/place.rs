@@ -6,12 +6,15 @@ use std::hash::{BuildHasher as _, RandomState};
 use std::io::{self, Read as _, Write as _};
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use super::failure::BackupFailure;
 use super::manifest::{self, Manifest, is_plain};
 
 /// A name that no backup has, for what is being made.
 const UNFINISHED: &str = ".unfinished-";
+/// Age from which on such a directory is taken for abandoned.
+const ABANDONED: Duration = Duration::from_hours(24);
 
 /// A place for backups.
 #[derive(Debug)]
@@ -172,6 +175,7 @@ pub(crate) struct Workshop {
 impl Workshop {
     /// A new directory within another one.
     pub(crate) fn new(within: &Path) -> Result<Workshop, BackupFailure> {
+        remove_abandoned(within);
         // Processes of different containers may have the same number.
         let path =
             within.join(format!("{UNFINISHED}{:016x}", RandomState::new().hash_one(std::process::id())));
@@ -197,6 +201,21 @@ impl Drop for Workshop {
             // What cannot be removed has a name that says what it is.
             let _ = fs::remove_dir_all(&self.path);
         }
+    }
+}
+
+/// Removes what a process left that was killed while it made a backup.
+fn remove_abandoned(within: &Path) {
+    let Ok(entries) = within.read_dir() else { return };
+    let is_abandoned = |entry: &fs::DirEntry| {
+        let is_unfinished = entry.file_name().to_str().is_some_and(|name| name.starts_with(UNFINISHED));
+        let changed = entry.metadata().and_then(|metadata| metadata.modified());
+        let age = changed.ok().and_then(|changed| changed.elapsed().ok());
+        is_unfinished && age.is_some_and(|age| age > ABANDONED)
+    };
+    for entry in entries.flatten().filter(is_abandoned) {
+        // Another user's stays.
+        let _ = fs::remove_dir_all(entry.path());
     }
 }
 

@@ -37,6 +37,12 @@ use meter::Meter;
 use source::SourceEnsemble;
 use trigger::Trigger;
 
+impl From<server::Failure> for MovingFailure {
+    fn from(failure: server::Failure) -> MovingFailure {
+        MovingFailure::OfCommand(Box::new(failure))
+    }
+}
+
 const EXAMPLES: &str = "\
 Examples:
   paddock import follow --from zk1:2888,zk2:2888,zk3:2888 --to /var/lib/paddock

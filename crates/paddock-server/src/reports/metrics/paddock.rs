@@ -4,6 +4,7 @@ use paddock_front::TenantUse;
 use paddock_member::Clock as _;
 use paddock_os::process;
 use paddock_replica::FollowerStanding;
+use paddock_statistics::backup_board::{BackupReached, BackupStanding};
 use paddock_statistics::log_lines;
 use paddock_statistics::metric::{Label, Metric, MetricKind, MetricValue, counter, gauge};
 
@@ -117,6 +118,7 @@ pub(super) fn of_paddock(shared: &Shared) -> Vec<Metric> {
             values: ends.into_iter().map(end).collect(),
         });
     }
+    metrics.extend(shared.statistics.backups.standing().iter().flat_map(of_backups));
     if !s.tenants.is_empty() {
         metrics.extend(of_tenants(&s.tenants));
     }
@@ -153,6 +155,23 @@ pub(super) fn of_paddock(shared: &Shared) -> Vec<Metric> {
         });
     }
     metrics
+}
+
+/// Backups that this process makes by a schedule.
+fn of_backups(standing: &BackupStanding) -> impl Iterator<Item = Metric> {
+    let counters = [
+        counter("paddock_backups_made", "Backups that were begun with a snapshot", standing.made),
+        counter("paddock_backup_parts_added", "Parts of the log that were added to a backup", standing.added),
+        counter("paddock_backup_failures", "Attempts at a backup that failed", standing.failed),
+    ];
+    let of_end = |end: BackupReached| {
+        let time = "Time up to which the newest backup has everything, in seconds since 1970";
+        [
+            gauge("paddock_backup_end_seconds", time, end.time_s),
+            gauge("paddock_backup_zxid", "Zxid of the last write in the newest backup", end.zxid),
+        ]
+    };
+    counters.into_iter().chain(standing.end.into_iter().flat_map(of_end))
 }
 
 /// Use that tenants with limits of rate make of this member.

@@ -1,0 +1,94 @@
+//! A running member as what makes backups in its own process sees it.
+
+use std::fs::File;
+use std::io::{self, Write};
+use std::time::Duration;
+
+use paddock_proto::MemberNumber;
+use paddock_replica::Role;
+use paddock_statistics::backup_board::BackupStanding;
+
+use crate::operator::Operator;
+use crate::own_log::{OwnLog, OwnLogError};
+
+/// Time that a snapshot may take until it is given up waiting for.
+const PATIENCE: Duration = Duration::from_secs(600);
+
+/// The snapshots of a member, and its log, for a backup.
+#[derive(Clone, Debug)]
+pub struct BackupSource {
+    operator: Operator,
+}
+
+/// A snapshot that was taken for a backup.
+#[derive(Debug)]
+pub struct OwnSnapshot {
+    /// Its file, which stays readable while it is open.
+    pub file: File,
+    /// Id of the ensemble, if there is one.
+    pub cluster: Option<u64>,
+}
+
+/// Reasons for which a member gives nothing for a backup.
+#[derive(Debug, thiserror::Error)]
+pub enum BackupSourceError {
+    /// No snapshot came about; the log of the process has the reason.
+    #[error("the snapshot failed, or took longer than ten minutes")]
+    Snapshot,
+    /// The log does not begin early enough, or cannot be read.
+    #[error(transparent)]
+    Log(#[from] OwnLogError),
+    /// The log was not read to its end, or not written to the end.
+    #[error("copy the log")]
+    Copy(#[source] io::Error),
+}
+
+impl BackupSource {
+    pub(crate) fn new(operator: Operator) -> BackupSource {
+        BackupSource { operator }
+    }
+
+    /// Number of this member.
+    pub fn member(&self) -> MemberNumber {
+        self.operator.shared.config.member
+    }
+
+    /// True if this member leads, or is one alone.
+    pub fn leads(&self) -> bool {
+        matches!(self.operator.shared.engine.role(), Role::Leader | Role::Alone)
+    }
+
+    /// Id of the ensemble, if there is one.
+    pub fn cluster(&self) -> Option<u64> {
+        let state = self.operator.shared.state.read();
+        state.tree().ensemble().map(|ensemble| ensemble.cluster).filter(|cluster| *cluster != 0)
+    }
+
+    /// Takes a snapshot beside everything else, and waits for it.
+    ///
+    /// # Errors
+    /// [`BackupSourceError::Snapshot`].
+    pub fn snapshot(&self) -> Result<OwnSnapshot, BackupSourceError> {
+        let taken = self.operator.take_snapshot(PATIENCE).ok_or(BackupSourceError::Snapshot)?;
+        let file = File::open(&taken.path).map_err(|_| BackupSourceError::Snapshot)?;
+        Ok(OwnSnapshot { file, cluster: self.cluster() })
+    }
+
+    /// Writes the log from the entry `first` to the last one that was applied, in the form of `GET /api/v1/log`.
+    ///
+    /// # Errors
+    /// [`BackupSourceError::Log`] and [`BackupSourceError::Copy`].
+    pub fn log(&self, first: u64, out: impl Write) -> Result<(), BackupSourceError> {
+        OwnLog::find(&self.operator.shared, first)?.write(out).map_err(BackupSourceError::Copy)
+    }
+
+    /// Notes what came of a backup, for the metrics.
+    pub fn note(&self, change: impl FnOnce(&mut BackupStanding)) {
+        self.operator.shared.statistics.backups.note(change);
+    }
+
+    /// No backups are made any more: the metrics say nothing about them.
+    pub fn end(&self) {
+        self.operator.shared.statistics.backups.clear();
+    }
+}
