@@ -8,10 +8,15 @@ use paddock_client::TlsError;
 use paddock_sasl::Login;
 
 use crate::identity_source::{IdentityError, IdentitySource, parse_identity, read_identities};
+use crate::profiles::{self, Profile, ProfileError};
 
 /// The options, for a command's own to be followed by.
 #[derive(Debug, clap::Args)]
 pub(crate) struct AccessArgs {
+    /// Profile that says what other options leave out: hosts, tls_ca, tls_cert, tls_key, sasl and auth below [profiles.NAME] in
+    /// ~/.config/paddock/profiles.toml [default: the variable PADDOCK_PROFILE]
+    #[arg(long, value_name = "NAME")]
+    profile: Option<String>,
     /// Connect with TLS, and believe servers whose certificates are in this file or signed by one that is (PEM)
     #[arg(long, value_name = "FILE", conflicts_with = "tls_skip_verify")]
     tls_ca: Option<PathBuf>,
@@ -33,10 +38,9 @@ pub(crate) struct AccessArgs {
     auth: Vec<IdentitySource>,
 }
 
-/// Servers for a command that looks at some: those that its line names, else those of the variable `PADDOCK_HOSTS`, else this machine's.
-pub(crate) fn servers(named: Option<&str>) -> String {
-    let of_variable = || env::var("PADDOCK_HOSTS").ok().filter(|hosts| !hosts.is_empty());
-    named.map(str::to_owned).or_else(of_variable).unwrap_or_else(|| "localhost:2181".to_owned())
+/// Servers of the variable `PADDOCK_HOSTS`.
+fn servers_of_variable() -> Option<String> {
+    env::var("PADDOCK_HOSTS").ok().filter(|hosts| !hosts.is_empty())
 }
 
 /// A command cannot connect as it was told to.
@@ -52,6 +56,12 @@ pub(crate) enum AccessError {
     NoPassword { file: PathBuf },
     #[error(transparent)]
     Identity(#[from] IdentityError),
+    #[error(transparent)]
+    Profile(#[from] ProfileError),
+    #[error("sasl of the profile: {0}")]
+    ProfileLogin(String),
+    #[error("auth of the profile: {text:?} is neither @FILE nor env:NAME: a profile holds no secrets")]
+    ProfileIdentity { text: String },
 }
 
 /// A user of SASL, and the file whose only line is its password: a command line is for everybody to read.
@@ -85,23 +95,101 @@ pub(crate) fn parse_login(text: &str) -> Result<LoginFile, String> {
 }
 
 impl AccessArgs {
-    /// Reads the files of TLS.
+    /// The way in for a command that has its servers by other means than a profile: only one that is named counts.
     pub(crate) fn read(&self) -> Result<Access, AccessError> {
-        let is_wanted = self.tls_ca.is_some() || self.tls_skip_verify;
-        if self.tls_cert.is_some() && !is_wanted {
-            return Err(AccessError::CertificateAlone);
+        self.read_with(&self.named_profile()?.unwrap_or_default())
+    }
+
+    /// The way in to the servers of [`AccessArgs::servers`]. What options do not say, the profile does.
+    pub(crate) fn read_for(&self, named: Option<&str>) -> Result<Access, AccessError> {
+        self.read_with(&self.profile_for(named)?.unwrap_or_default())
+    }
+
+    /// Servers for a command that looks at some: those of [`AccessArgs::known_servers`], else this machine's.
+    pub(crate) fn servers(&self, named: Option<&str>) -> Result<String, AccessError> {
+        Ok(self.known_servers(named)?.unwrap_or_else(|| "localhost:2181".to_owned()))
+    }
+
+    /// Servers that the command's line names, else those of the profile that it names, else those of the variable `PADDOCK_HOSTS`,
+    /// else those of another profile.
+    pub(crate) fn known_servers(&self, named: Option<&str>) -> Result<Option<String>, AccessError> {
+        if let Some(named) = named {
+            return Ok(Some(named.to_owned()));
         }
-        let files = TlsFiles {
+        let of_profile = self.profile_for(named)?.and_then(|profile| profile.hosts);
+        Ok(match self.profile {
+            Some(_) => of_profile.or_else(servers_of_variable),
+            None => servers_of_variable().or(of_profile),
+        })
+    }
+
+    fn named_profile(&self) -> Result<Option<Profile>, ProfileError> {
+        profiles::find(self.profile.as_deref(), false)
+    }
+
+    /// The default profile is for its own servers: others are not shown its identities.
+    fn profile_for(&self, named: Option<&str>) -> Result<Option<Profile>, ProfileError> {
+        let are_said = named.is_some() || servers_of_variable().is_some();
+        profiles::find(self.profile.as_deref(), !are_said)
+    }
+
+    /// Reads the files of TLS, passwords and identities.
+    fn read_with(&self, profile: &Profile) -> Result<Access, AccessError> {
+        let in_profile = |file: &Option<PathBuf>| file.as_ref().map(|file| profile.directory.join(file));
+        let mut files = TlsFiles {
             authorities: self.tls_ca.clone(),
             certificate: self.tls_cert.clone(),
             key: self.tls_key.clone(),
             skip_verification: self.tls_skip_verify,
         };
+        if files.authorities.is_none() && !files.skip_verification {
+            files.authorities = in_profile(&profile.tls_ca);
+            files.skip_verification = profile.tls_skip_verify && files.authorities.is_none();
+        }
+        if files.certificate.is_none() {
+            files.certificate = in_profile(&profile.tls_cert);
+            files.key = in_profile(&profile.tls_key);
+        }
+        let is_wanted = files.authorities.is_some() || files.skip_verification;
+        if files.certificate.is_some() && !is_wanted {
+            return Err(AccessError::CertificateAlone);
+        }
         let tls = if is_wanted { Some(Tls::load(&files)?) } else { None };
-        let login = self.sasl.as_ref().map(LoginFile::read).transpose()?;
-        let identities = read_identities("--auth", &self.auth)?;
+        let login = match &self.sasl {
+            Some(login) => Some(login.clone()),
+            None => profile.sasl.as_deref().map(|text| login_of(profile, text)).transpose()?,
+        };
+        let login = login.as_ref().map(LoginFile::read).transpose()?;
+        let identities = match self.auth.as_slice() {
+            [] => profile
+                .auth
+                .as_slice()
+                .iter()
+                .map(|text| identity_of(profile, text))
+                .collect::<Result<_, _>>()?,
+            said => said.to_vec(),
+        };
+        let identities = read_identities("--auth", &identities)?;
         Ok(Access { tls, login, identities })
     }
+}
+
+fn login_of(profile: &Profile, text: &str) -> Result<LoginFile, AccessError> {
+    let login = parse_login(text).map_err(AccessError::ProfileLogin)?;
+    Ok(LoginFile { file: profile.directory.join(&login.file), ..login })
+}
+
+fn identity_of(profile: &Profile, text: &str) -> Result<IdentitySource, AccessError> {
+    match parse_identity(text) {
+        Ok(IdentitySource::File(file)) => Ok(IdentitySource::File(profile.directory.join(file))),
+        Ok(variable @ IdentitySource::Variable(_)) => Ok(variable),
+        _ => Err(AccessError::ProfileIdentity { text: hidden(text) }),
+    }
+}
+
+/// The beginning of what may be a secret.
+fn hidden(text: &str) -> String {
+    format!("{}…", text.split_once(':').map_or("", |(scheme, _)| scheme))
 }
 
 /// TLS by two files, for a command that connects to two places; none without an authority.

@@ -58,7 +58,8 @@ const LAG_POLL: Duration = Duration::from_millis(100);
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct DoctorArgs {
-    /// Servers, host:port with commas between several [default: the variable PADDOCK_HOSTS, else this machine alone]
+    /// Servers, host:port with commas between several [default: the variable PADDOCK_HOSTS, else those of the
+    /// profile, else this machine alone]
     #[arg(value_name = "HOSTS")]
     hosts: Option<String>,
     /// Look at this machine, too: disk, limits, swap, huge pages, clock
@@ -116,10 +117,12 @@ pub(crate) fn run(args: &DoctorArgs) -> ExitCode {
 }
 
 fn examine(args: &DoctorArgs) -> Result<Level, DoctorFailure> {
-    let access = args.access.read()?;
-    let of_variable = || std::env::var("PADDOCK_HOSTS").ok().filter(|hosts| !hosts.is_empty());
     let wants_machine = args.local || args.config.is_some() || args.data_dir.is_some();
-    let hosts = args.hosts.clone().or_else(|| if wants_machine { None } else { of_variable() });
+    let named = args.hosts.as_deref();
+    let (hosts, access) = match named {
+        None if wants_machine => (None, args.access.read()?),
+        _ => (args.access.known_servers(named)?, args.access.read_for(named)?),
+    };
     let machine = (wants_machine || hosts.is_none()).then(|| machine_facts(args)).transpose()?;
     let mut facts = match hosts {
         None => DoctorFacts::default(),

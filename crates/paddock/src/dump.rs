@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use paddock_client::{Client, ClientOptions};
 use paddock_storage::OsDisk;
 
-use crate::access::{AccessArgs, servers};
+use crate::access::AccessArgs;
 use crate::admin_client::AdminInterface;
 use crate::backup::failure::BackupFailure;
 use crate::backup::place::Workshop;
@@ -48,7 +48,8 @@ const KEEPERS_MARK: &str = "/keeper/api_version";
 #[command(after_help = EXAMPLES)]
 pub(crate) struct DumpArgs {
     /// Servers, host:port with commas between several; or a data directory, a snapshot file, or http[s]://host:port of a member of
-    /// Paddock's [default: the variable PADDOCK_HOSTS, else localhost:2181]
+    /// Paddock's [default: the variable PADDOCK_HOSTS, else those of the profile,
+    /// else localhost:2181]
     #[arg(value_name = "HOSTS")]
     source: Option<String>,
     /// Znode to dump, with all below it
@@ -96,7 +97,10 @@ impl From<DumpFailure> for MovingFailure {
 
 pub(crate) fn run(args: &DumpArgs) -> Result<(), MovingFailure> {
     let mut line = ProgressLine::start();
-    let place = servers(args.source.as_deref());
+    let place = args
+        .access
+        .servers(args.source.as_deref())
+        .map_err(|error| DumpFailure::from(DiffFailure::from(error)))?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| DumpFailure::from(DiffFailure::from(error)))?;
     let source = if place.starts_with("http://") || place.starts_with("https://") {
@@ -121,7 +125,7 @@ pub(crate) fn run(args: &DumpArgs) -> Result<(), MovingFailure> {
 
 /// The state of a running member at one moment. Its snapshot lies in a directory that is closed to others until it is read.
 async fn snapshot_of(args: &DumpArgs, url: &str, line: &mut ProgressLine) -> Result<DiffSource, DumpFailure> {
-    let access = args.access.read().map_err(DiffFailure::from)?;
+    let access = args.access.read_for(args.source.as_deref()).map_err(DiffFailure::from)?;
     let interface = AdminInterface::new(url, access.tls, access.identities.into_iter().next());
     let interface = interface.map_err(DownloadError::from)?;
     let dir = Workshop::new(&std::env::temp_dir())?;
@@ -173,7 +177,14 @@ async fn dump(
         (Some(client), DiffSource::Servers(servers)) => {
             Side::Server(Box::new(ServerWalk::below(root, client, servers, &exclude).await?))
         }
-        _ => Side::begin(source, &args.access.read().map_err(DiffFailure::from)?, &exclude).await?,
+        _ => {
+            Side::begin(
+                source,
+                &args.access.read_for(args.source.as_deref()).map_err(DiffFailure::from)?,
+                &exclude,
+            )
+            .await?
+        }
     };
     let mut dumped = Dumped::default();
     let mut is_begun = false;
@@ -208,7 +219,7 @@ async fn dump(
 /// A session, if the source is a server.
 async fn open(args: &DumpArgs, source: &DiffSource) -> Result<Option<Client>, DiffFailure> {
     let DiffSource::Servers(servers) = source else { return Ok(None) };
-    let access = args.access.read()?;
+    let access = args.access.read_for(args.source.as_deref())?;
     connect(servers, &access, ClientOptions::default()).await.map(Some)
 }
 

@@ -14,7 +14,7 @@ use std::path::PathBuf;
 
 use paddock_client::{ClientOptions, ErrorCode, Pending, Stat};
 
-use crate::access::{AccessArgs, servers};
+use crate::access::AccessArgs;
 use crate::diff::seen::parse_path;
 use crate::diff::server::connect;
 use crate::moving::{MovingFailure, ProgressLine};
@@ -40,7 +40,8 @@ A counter is raised by making and deleting children, whose watchers see it; --no
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct LoadArgs {
-    /// Servers, host:port with commas between several [default: the variable PADDOCK_HOSTS, else localhost:2181]
+    /// Servers, host:port with commas between several [default: the variable PADDOCK_HOSTS, else those of the profile,
+    /// else localhost:2181]
     #[arg(value_name = "HOSTS")]
     hosts: Option<String>,
     /// Znode that becomes the one that was dumped [default: the same path]
@@ -102,8 +103,8 @@ pub(crate) fn run(args: &LoadArgs) -> Result<(), MovingFailure> {
 }
 
 fn begin(args: &LoadArgs, progress: &mut ProgressLine) -> Result<Loaded, LoadFailure> {
-    let access = args.access.read()?;
-    let servers = servers(args.hosts.as_deref());
+    let access = args.access.read_for(args.hosts.as_deref())?;
+    let servers = args.access.servers(args.hosts.as_deref())?;
     let input = DumpInput::open(&args.from)?;
     let root = match &args.path {
         Some(path) => path.clone(),

@@ -21,6 +21,7 @@ mod load;
 mod logs;
 mod members;
 mod moving;
+mod profiles;
 mod restore;
 mod server;
 mod shell;

@@ -14,7 +14,7 @@ use paddock_client::{Client, ClientOptions, Error};
 use paddock_proto::{EnsembleMember, MemberNumber};
 use paddock_tree::parse_members;
 
-use crate::access::{AccessArgs, AccessError, servers};
+use crate::access::{AccessArgs, AccessError};
 
 /// Path of the list of members.
 const CONFIG: &str = "/zookeeper/config";
@@ -33,7 +33,8 @@ Exit code 0: it is as wanted; 1: it has not become so in time; 2: it could not b
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct MembersArgs {
-    /// Servers, host:port with commas between several [default: the variable PADDOCK_HOSTS, else localhost:2181]
+    /// Servers, host:port with commas between several [default: the variable PADDOCK_HOSTS, else those of the profile,
+    /// else localhost:2181]
     #[arg(value_name = "HOSTS")]
     hosts: Option<String>,
     /// Wait until no member has another number than these
@@ -77,8 +78,8 @@ pub(crate) fn run(args: &MembersArgs) -> ExitCode {
 
 /// The members when they are as wanted, or what they were at the last look.
 fn wait(args: &MembersArgs) -> Result<Result<Vec<EnsembleMember>, String>, StartFailure> {
-    let access = args.access.read()?;
-    let hosts = servers(args.hosts.as_deref());
+    let access = args.access.read_for(args.hosts.as_deref())?;
+    let hosts = args.access.servers(args.hosts.as_deref())?;
     let identities: Vec<(String, Vec<u8>)> =
         access.identities.into_iter().map(|shown| (shown.scheme, shown.auth.into_bytes())).collect();
     let deadline = Instant::now() + args.within;

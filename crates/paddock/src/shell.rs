@@ -16,7 +16,7 @@ use paddock_shell::{
 };
 use tokio::sync::mpsc;
 
-use crate::access::{AccessArgs, AccessError, servers};
+use crate::access::{AccessArgs, AccessError};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -25,6 +25,7 @@ Examples:
   paddock shell zk1:2181 --json -- ls -R /    one JSON value a line
   paddock shell zk1:2181 --raw -- get /a > a  the bytes as they are
   paddock shell zk1:2181 -- help create       what a command does
+  paddock shell --profile prod                servers, TLS and identities of a profile
   paddock shell zk1:2181 --file changes.txt   a script, one command a line; - is standard input
   echo 'ls /' | paddock shell zk1:2181
 
@@ -36,7 +37,8 @@ A script ends at the first command that fails, unless --keep-going is said. Exit
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct ShellArgs {
-    /// Servers, host:port with commas between several [default: the variable PADDOCK_HOSTS, else localhost:2181]
+    /// Servers, host:port with commas between several [default: the variable PADDOCK_HOSTS, else those of the
+    /// profile, else localhost:2181]
     #[arg(value_name = "HOSTS")]
     hosts: Option<String>,
     /// Command to carry out; without one they are read from standard input
@@ -141,11 +143,11 @@ fn history_file() -> Option<PathBuf> {
 }
 
 fn settings(args: &ShellArgs, is_terminal: bool) -> Result<ShellSettings, StartFailure> {
-    let access = args.access.read()?;
+    let access = args.access.read_for(args.hosts.as_deref())?;
     let identities = access.identities.into_iter().map(|shown| (shown.scheme, shown.auth.into_bytes()));
     let no_colour = env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
     Ok(ShellSettings {
-        servers: servers(args.hosts.as_deref()),
+        servers: args.access.servers(args.hosts.as_deref())?,
         options: ClientOptions {
             session_timeout: args.session_timeout,
             connect_timeout: args.connect_timeout,
