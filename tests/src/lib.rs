@@ -40,6 +40,7 @@ pub mod filesystem;
 pub mod following;
 pub mod history;
 pub mod judge;
+pub mod keeper_directories;
 pub mod library;
 pub mod load;
 pub mod lock;

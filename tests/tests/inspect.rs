@@ -6,8 +6,10 @@ use std::path::Path;
 use std::process::{Command, Output};
 
 use paddock_client::{Client, ClientOptions, CreateMode};
+use paddock_tests::administered::text;
 use paddock_tests::damage::files::DataDir;
 use paddock_tests::damage::history::DamagedHistory;
+use paddock_tests::keeper_directories::keeper_directories;
 use paddock_tests::server::{Server, ServerKind, environment};
 use serde_json::Value;
 
@@ -151,8 +153,95 @@ async fn files_of_zookeeper_are_read_too() {
     let state = json_lines(&["state"], &data).remove(0);
     assert_eq!(state["files"], "ZooKeeper");
     assert_eq!(state["znodes_by_bytes"][0], serde_json::json!(["/heavy", 5000]));
-    let files = json_lines(&["log"], &data);
+    let lines = json_lines(&["log"], &data);
+    let (files, changes): (Vec<&Value>, Vec<&Value>) =
+        lines.iter().partition(|line| line.get("file").is_some());
     assert!(files.iter().any(|file| file["transactions"].as_u64() > Some(5)), "{files:?}");
+    let is_of_heavy = |change: &&&Value| change["operations"][0]["path"] == "/heavy";
+    let heavy: Vec<&Value> = changes.iter().copied().filter(|change| is_of_heavy(&change)).collect();
+    assert_eq!(heavy[0]["operations"][0]["operation"], "create");
+    assert_eq!(heavy[0]["operations"][0]["detail"], "Persistent, 5000 bytes");
+    let zxid = heavy[0]["zxid"].as_i64().expect("a zxid");
+    let one = looked(&["log", "--from", &format!("0x{zxid:x}"), "--to", &zxid.to_string()], &data);
+    let line =
+        one.lines().find(|line| line.contains("create /heavy Persistent, 5000 bytes")).expect("it is shown");
+    assert!(line.trim_start().starts_with(&format!("0x{zxid:x} ")), "{one}");
+    assert!(looked(&["log", "--path", "/heavy"], &data).lines().count() < lines.len(), "only what names it");
+
+    // A record that is damaged is named, behind what stands before it.
+    let before = contents(&data);
+    let log = before.keys().find(|path| path.contains("/log.")).expect("there is a log");
+    let mut bytes = before[log].clone();
+    let at = bytes.windows(6).position(|window| window == b"/heavy").expect("the path is in the log");
+    bytes[at + 2] ^= 1;
+    fs::write(log, &bytes).expect("write");
+    let output = inspect(&["log"], &data);
+    let told = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(1), "{told}");
+    assert!(told.contains("checksum is wrong") && told.contains("at offset"), "{told}");
+    assert!(String::from_utf8_lossy(&output.stdout).contains("createSession"), "what is whole is shown");
+}
+
+#[test]
+fn files_of_clickhouse_keeper_are_read_and_what_is_damaged_is_named() {
+    let root = tempfile::tempdir().expect("a directory");
+    let [snapshots, logs] = keeper_directories(root.path());
+    let before = contents(root.path());
+    let state = json_lines(&["state"], root.path()).remove(0);
+    assert_eq!(
+        (&state["files"], &state["digest"]),
+        (&"ClickHouse Keeper".into(), &"right".into()),
+        "{state}"
+    );
+    let lines = json_lines(&["log"], root.path());
+    let (files, changes): (Vec<&Value>, Vec<&Value>) =
+        lines.iter().partition(|line| line.get("file").is_some());
+    assert_eq!(files[0]["transactions"], changes.len());
+    let of_a = |change: &&&Value| {
+        change["operations"].as_array().expect("a list").iter().any(|one| one["path"] == "/a")
+    };
+    let set = changes.iter().find(|change| of_a(change) && change["operations"][0]["operation"] == "setData");
+    let set = set.expect("/a was written");
+    let index = set["index"].as_u64().expect("an entry has a number").to_string();
+    let shown = looked(&["log", "--from", &index, "--to", &index], root.path());
+    assert!(shown.contains("setData /a 2 bytes"), "{shown}");
+    let shown = looked(&["log", "--log-dir", text(&logs), "--path", "/a"], &snapshots);
+    let (heading, rest) = shown.split_once('\n').expect("several lines");
+    let (rest, _) = rest.split_once(text(&logs)).expect("the files stand behind the requests");
+    assert!(heading.contains("zxid") && rest.contains("setData /a"), "{shown}");
+    assert!(rest.lines().filter(|line| !line.is_empty()).all(|line| line.contains("/a")), "{shown}");
+    assert!(looked(&["snapshot"], root.path()).contains("whole"));
+    assert_eq!(contents(root.path()), before, "nothing was written");
+
+    // A bit that is wrong, and an end that is missing, in each file.
+    for path in before.keys() {
+        let whole = &before[path];
+        for at in [whole.len() / 4, whole.len() / 2, whole.len() - 3] {
+            let mut wrong = whole.clone();
+            wrong[at] ^= 0x10;
+            fs::write(path, &wrong).expect("write");
+            let output = inspect(&["state"], root.path());
+            let told = String::from_utf8_lossy(&output.stderr).into_owned();
+            // Keeper's snapshots have no checksum of their own, but for the digest of all znodes: a session's timeout is not part of it.
+            if output.status.success() && path.contains("snapshot_") {
+                assert!(String::from_utf8_lossy(&output.stdout).contains("  right\n"), "{output:?}");
+                continue;
+            }
+            assert_eq!(output.status.code(), Some(1), "{path}, a bit at {at}: {output:?}");
+            let name = Path::new(path).file_name().expect("a name").to_string_lossy();
+            let is_named = told.contains(&*name) || told.contains("the digest is wrong");
+            assert!(told.lines().count() == 1 && is_named, "{path}, a bit at {at}: {told}");
+        }
+        fs::write(path, &whole[..whole.len() - 3]).expect("write");
+        let output = inspect(&["state"], root.path());
+        let told = format!("{output:?}");
+        let is_log = path.contains("changelog");
+        assert_eq!(output.status.success(), is_log, "an unfinished record ends a log: {told}");
+        if is_log {
+            assert!(looked(&["log"], root.path()).contains("one that was never finished"));
+        }
+        fs::write(path, whole).expect("write");
+    }
 }
 
 fn contents(directory: &Path) -> BTreeMap<String, Vec<u8>> {

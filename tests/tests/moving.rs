@@ -4,13 +4,14 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Output};
 use std::time::{Duration, Instant};
 
 use paddock_client::{
     Acl, Client, ClientOptions, CreateMode, Error, ErrorCode, Id, Multi, Perms, SessionId, Stat,
 };
+use paddock_tests::keeper_directories::keeper_directories;
 use paddock_tests::pem_stores::pem_stores;
 use paddock_tests::server::{Release, Server, ServerKind, environment, free_port};
 
@@ -447,22 +448,6 @@ async fn trees_are_compared_wherever_they_are() {
     let (code, printed) = diff(&["/not/there", text(&to)]);
     assert_eq!(code, Some(2), "{printed}");
     assert!(printed.contains("/not/there is neither a server"), "{printed}");
-}
-
-/// Directories of a ClickHouse Keeper: the files are seeds of the fuzzer's, behind their first byte.
-fn keeper_directories(root: &Path) -> [PathBuf; 2] {
-    let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("../fuzz/corpus");
-    [
-        ("snapshots", "keeper_snapshot/zstd", "snapshot_60.bin.zstd"),
-        ("logs", "keeper_log/records", "changelog_61_160.bin"),
-    ]
-    .map(|(directory, seed, name)| {
-        let directory = root.join(directory);
-        fs::create_dir(&directory).expect("make a directory");
-        let bytes = fs::read(corpus.join(seed)).expect("read a seed");
-        fs::write(directory.join(name), &bytes[1..]).expect("write a file");
-        directory
-    })
 }
 
 #[tokio::test]

@@ -18,6 +18,7 @@ pub mod fuzzing;
 mod jute_stream;
 mod keeper;
 mod learner;
+mod listing;
 mod load;
 mod owner;
 mod proportion;
@@ -31,10 +32,11 @@ mod working_copy;
 pub use data_dir::is_data_dir;
 pub use error::{FileError, Problem};
 pub use export::{Exported, export};
-pub use keeper::{KeeperDirs, KeeperLoaded, KeeperReport, load as load_keeper};
+pub use keeper::{KeeperDirs, KeeperLoaded, KeeperReport, list_requests, load as load_keeper};
 pub use learner::{
     Event, LearnerError, LearnerRequest, LearnerStream, ReceivedSnapshot, SourceMember, TouchedSessions,
 };
+pub use listing::{ListedTransaction, list_transactions};
 pub use load::{
     DigestCheck, LoadOptions, Loaded, LogRead, Progress, Report, ZooKeeperDirs, load, load_snapshot,
 };

@@ -19,11 +19,16 @@ impl CommandWords {
     /// The words of a command; those of a multi are one line for all its operations.
     pub fn of(command: &Command<'_>) -> CommandWords {
         match &command.write {
-            Ok(write) => of_write(write),
+            Ok(write) => CommandWords::of_write(write),
             Err(error) => {
                 CommandWords { operation: "unreadable".to_owned(), path: None, detail: error.to_string() }
             }
         }
+    }
+
+    /// The words of a write.
+    pub fn of_write(write: &Write<'_>) -> CommandWords {
+        of_write(write)
     }
 }
 

@@ -4,6 +4,7 @@
 
 mod common;
 mod foreign;
+mod foreign_log;
 mod log;
 mod snapshot;
 mod state;

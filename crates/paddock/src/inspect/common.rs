@@ -24,6 +24,10 @@ pub(super) enum InspectFailure {
     NothingKnown { path: PathBuf },
     #[error("{damaged} of {count} snapshots cannot be used")]
     DamagedSnapshots { damaged: usize, count: usize },
+    #[error(
+        "the digest is wrong: the state is not the one whose digest was written, so a file was changed or is missing"
+    )]
+    WrongDigest,
     #[error("write the output: {0}")]
     Output(io::Error),
 }

@@ -3,7 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use paddock_files::{
-    DigestCheck, KeeperDirs, LoadOptions, Report, ZooKeeperDirs, load, load_keeper, load_snapshot,
+    DigestCheck, KeeperDirs, ListedTransaction, LoadOptions, LogRead, Report, ZooKeeperDirs, list_requests,
+    list_transactions, load, load_keeper, load_snapshot,
 };
 use paddock_tree::Tree;
 use serde_json::{Value, json};
@@ -16,6 +17,13 @@ pub(super) struct Foreign {
     pub(super) system: &'static str,
     pub(super) tree: Tree,
     report: Report,
+}
+
+/// Log of another system, whose transactions were listed.
+#[derive(Debug)]
+pub(super) struct ForeignLog {
+    pub(super) system: &'static str,
+    pub(super) files: Vec<LogRead>,
 }
 
 /// Everything is kept as it is, and a wrong digest is told, not refused.
@@ -34,6 +42,23 @@ pub(super) fn read(path: &Path, log_dir: Option<&Path>) -> Result<Option<Foreign
     let source = ZooKeeperDirs { data_dir: path.to_owned(), log_dir: log_dir.map(Path::to_owned) };
     let loaded = load(&source, OPTIONS, &mut |_| {})?;
     Ok(Some(Foreign { system: "ZooKeeper", tree: loaded.tree, report: loaded.report }))
+}
+
+/// Lists the transactions of a directory, without the state; `None` if it is of neither. The name of the system comes with them.
+pub(super) fn list(
+    path: &Path,
+    log_dir: Option<&Path>,
+    each: &mut dyn FnMut(&ListedTransaction),
+) -> Result<Option<ForeignLog>, MovingFailure> {
+    if let Some((_, log)) = keeper_dirs(path, log_dir) {
+        let files = list_requests(&log, each)?;
+        return Ok(Some(ForeignLog { system: "ClickHouse Keeper", files }));
+    }
+    if !paddock_files::is_data_dir(path) {
+        return Ok(None);
+    }
+    let source = ZooKeeperDirs { data_dir: path.to_owned(), log_dir: log_dir.map(Path::to_owned) };
+    Ok(Some(ForeignLog { system: "ZooKeeper", files: list_transactions(&source, each)? }))
 }
 
 /// Reads a snapshot file of ZooKeeper; `None` if its name is not one of those.
@@ -81,6 +106,15 @@ impl Foreign {
         facts
     }
 
+    /// Fails if anything was damaged.
+    pub(super) fn judge(&self) -> Result<(), InspectFailure> {
+        match (self.report.skipped.len(), self.report.digest) {
+            (0, DigestCheck::Ignored) => Err(InspectFailure::WrongDigest),
+            (0, _) => Ok(()),
+            (damaged, _) => Err(InspectFailure::DamagedSnapshots { damaged, count: damaged + 1 }),
+        }
+    }
+
     /// Prints the files that were read, each with what it holds.
     pub(super) fn print_files(&self, is_json: bool) -> Result<(), InspectFailure> {
         let report = &self.report;
@@ -119,6 +153,6 @@ impl Foreign {
                 ))?,
             }
         }
-        Ok(())
+        self.judge()
     }
 }

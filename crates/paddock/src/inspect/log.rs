@@ -1,6 +1,7 @@
 //! `paddock inspect log`: the changes that a log holds, with what each of them did.
 
 use std::io::{self, BufWriter, Write as _};
+use std::num::ParseIntError;
 use std::path::{Path, PathBuf};
 
 use paddock_config::printable;
@@ -12,8 +13,8 @@ use paddock_storage::{Index, OsDisk};
 use paddock_tree::{Command, CommandWords, Outcome, OutcomeNote, Tree};
 use serde_json::{Value, json};
 
-use super::common::{InspectFailure, lock, unknown};
-use super::foreign;
+use super::common::{InspectFailure, lock};
+use super::foreign_log;
 use crate::moving::MovingFailure;
 
 /// Look into a transaction log
@@ -22,24 +23,29 @@ use crate::moving::MovingFailure;
 /// shown; of changes before that, and of a log alone, only what was asked for is known.
 #[derive(Debug, clap::Args)]
 pub(super) struct LogArgs {
-    /// Data directory, or its directory `log` alone; or a data directory of ZooKeeper or ClickHouse Keeper, whose files are verified
+    /// Data directory, or its directory `log` alone; or a data directory of ZooKeeper or ClickHouse Keeper
     #[arg(value_name = "PATH")]
-    path: PathBuf,
+    pub(super) path: PathBuf,
     /// Directory of the transaction log, if it is another one
     #[arg(long, value_name = "DIR")]
-    log_dir: Option<PathBuf>,
-    /// First entry to show
-    #[arg(long, value_name = "INDEX", default_value_t = 0)]
-    from: u64,
+    pub(super) log_dir: Option<PathBuf>,
+    /// First entry to show; the first zxid of ZooKeeper's files, whose entries have no numbers
+    #[arg(long, value_name = "INDEX", default_value = "0", value_parser = number)]
+    pub(super) from: u64,
     /// Last entry to show
-    #[arg(long, value_name = "INDEX", default_value_t = u64::MAX)]
-    to: u64,
+    #[arg(long, value_name = "INDEX", default_value = "0xffffffffffffffff", hide_default_value = true, value_parser = number)]
+    pub(super) to: u64,
     /// Show only what changed this znode: its data, its ACL, its children, its beginning and end
     #[arg(long = "path", value_name = "ZNODE")]
-    znode: Option<String>,
+    pub(super) znode: Option<String>,
     /// Print JSON, one change a line
     #[arg(long)]
-    json: bool,
+    pub(super) json: bool,
+}
+
+/// A number in decimal digits, or in hexadecimal ones behind 0x.
+fn number(text: &str) -> Result<u64, ParseIntError> {
+    text.strip_prefix("0x").map_or_else(|| text.parse(), |digits| u64::from_str_radix(digits, 16))
 }
 
 pub(super) fn run(args: &LogArgs) -> Result<(), MovingFailure> {
@@ -53,10 +59,7 @@ pub(super) fn run(args: &LogArgs) -> Result<(), MovingFailure> {
         let log = inspect_log(&OsDisk, &args.path)?;
         return Ok(table.show(&log, None)?);
     }
-    match foreign::read(&args.path, args.log_dir.as_deref())? {
-        Some(found) => Ok(found.print_files(args.json)?),
-        None => Err(unknown(&args.path)),
-    }
+    foreign_log::run(args)
 }
 
 fn has_segments(dir: &Path) -> bool {

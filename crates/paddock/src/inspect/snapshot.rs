@@ -16,7 +16,7 @@ use crate::moving::MovingFailure;
 /// Each file is read to its end, with all its checksums, and every block is decompressed.
 #[derive(Debug, clap::Args)]
 pub(super) struct SnapshotArgs {
-    /// A snapshot file, of Paddock or ZooKeeper, or a data directory of Paddock
+    /// A snapshot file, of Paddock or ZooKeeper, or a data directory, of ClickHouse Keeper too
     #[arg(value_name = "PATH")]
     path: PathBuf,
     /// Print JSON, one file a line
@@ -27,7 +27,8 @@ pub(super) struct SnapshotArgs {
 pub(super) fn run(args: &SnapshotArgs) -> Result<(), MovingFailure> {
     if args.path.is_dir() {
         if !paddock_member::is_data_dir(&OsDisk, &args.path) {
-            return Err(unknown(&args.path));
+            let found = foreign::read(&args.path, None)?.ok_or_else(|| unknown(&args.path))?;
+            return Ok(found.print_files(args.json)?);
         }
         let _lock = lock(&args.path)?;
         return show(args, inspect_snapshots(&OsDisk, &args.path)?);

@@ -66,7 +66,8 @@ pub(super) fn run(args: &StateArgs) -> Result<(), MovingFailure> {
             let mut account = StateFacts::default();
             account.put("files", json!(found.system));
             found.account().into_iter().for_each(|(name, value)| account.put(name, value));
-            Ok(show(args, account, &found.tree)?)
+            show(args, account, &found.tree)?;
+            Ok(found.judge()?)
         }
         None => Err(unknown(&args.path)),
     }
