@@ -44,8 +44,8 @@ const LOGBACK: &str = r#"<configuration>
 </configuration>
 "#;
 
-/// A property of Java's own.
-const JAAS_FILE: &str = "java.security.auth.login.config";
+/// Lines of a `zoo.cfg` that ZooKeeper knows as properties of Java alone.
+const JAVA_PROPERTIES: [&str; 2] = ["java.security.auth.login.config", "readonlymode.enabled"];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ServerKind {
@@ -423,9 +423,7 @@ impl Server {
                 if !self.syncs {
                     command.arg("-Dzookeeper.forceSync=no");
                 }
-                if let Some(file) = self.jaas_file() {
-                    command.arg(format!("-D{JAAS_FILE}={file}"));
-                }
+                command.args(self.java_properties());
                 command.arg(format!("-Dlogback.configurationFile={}", self.logback_path().display()));
                 command.arg("org.apache.zookeeper.server.quorum.QuorumPeerMain");
                 command.arg(self.config_path());
@@ -434,14 +432,15 @@ impl Server {
         }
     }
 
-    /// Its `zoo.cfg`.
-    /// The JAAS file that its `zoo.cfg` names, which only Paddock looks for there.
-    fn jaas_file(&self) -> Option<String> {
+    /// Arguments for the properties that its `zoo.cfg` names, which only Paddock looks for there.
+    fn java_properties(&self) -> Vec<String> {
         let config = fs::read_to_string(self.config_path()).expect("read zoo.cfg");
-        let line = config.lines().find_map(|line| line.strip_prefix(JAAS_FILE)?.strip_prefix('='));
-        line.map(str::to_owned)
+        let is_property =
+            |line: &&str| line.split_once('=').is_some_and(|(name, _)| JAVA_PROPERTIES.contains(&name));
+        config.lines().filter(is_property).map(|line| format!("-D{line}")).collect()
     }
 
+    /// Its `zoo.cfg`.
     pub fn config_path(&self) -> PathBuf {
         self.directory.path().join("zoo.cfg")
     }

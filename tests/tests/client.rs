@@ -5,10 +5,13 @@ use std::time::Duration;
 
 use paddock_client::{
     Acl, AddWatchMode, Client, ClientOptions, CreateMode, Error, ErrorCode, Event, EventKind, Id, Multi,
-    MultiRead, OpCode, Perms, ReadReply, Tls, TlsFiles, WatcherKind, WriteReply,
+    MultiRead, OpCode, Perms, ReadReply, SessionId, Tls, TlsFiles, WatcherKind, WriteReply,
 };
+use paddock_proto::{ConnectResponse, Password};
 use paddock_tests::pem_stores::pem_stores;
 use paddock_tests::server::{Server, ServerKind};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpListener;
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 
@@ -236,4 +239,60 @@ async fn a_session_over_tls_goes_on_with_another_connection() {
     client.set_data("/a", b"", None).await.expect("set");
     assert_eq!(next_change(&mut events).await, (EventKind::NodeDataChanged, "/a".to_owned()));
     client.close().await.expect("close");
+}
+
+/// A server that has no quorum, as far as a client can see: it grants a read-only session, answers `isro`, and nothing else.
+async fn serve_without_quorum(listener: TcpListener) {
+    while let Ok((mut socket, _)) = listener.accept().await {
+        tokio::spawn(async move {
+            let mut head = [0; 4];
+            socket.read_exact(&mut head).await?;
+            if head == *b"isro" {
+                return socket.write_all(b"ro").await;
+            }
+            let mut request = vec![0; i32::from_be_bytes(head) as usize];
+            socket.read_exact(&mut request).await?;
+            let mut response = Vec::new();
+            ConnectResponse {
+                protocol_version: 0,
+                timeout_ms: 30_000,
+                session: SessionId(7),
+                password: Password([7; 16]),
+                read_only: Some(true),
+            }
+            .encode(&mut response);
+            socket.write_all(&response).await?;
+            // The connection stays for as long as the client wants it.
+            while socket.read(&mut head).await? > 0 {}
+            Ok(())
+        });
+    }
+}
+
+#[tokio::test]
+async fn a_read_only_session_gives_way_to_one_at_a_server_that_takes_writes() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("listen");
+    let lonely = listener.local_addr().expect("it listens");
+    tokio::spawn(serve_without_quorum(listener));
+    let mut server = Server::prepare(kind(), &[]);
+    let hosts = format!("{lonely},{}", server.address());
+    let (sender, mut events) = mpsc::unbounded_channel();
+    let options = ClientOptions { allow_read_only: true, events: Some(sender), ..ClientOptions::default() };
+    let client = Client::connect(&hosts, options.clone()).await.expect("connect");
+    assert!(client.is_read_only());
+    assert_eq!(client.session(), SessionId(7));
+    // The runtime goes on meanwhile, on this thread.
+    let server = tokio::task::spawn_blocking(move || {
+        server.restart();
+        server
+    });
+    assert_eq!(next(&mut events).await, Event::Disconnected);
+    assert_eq!(next(&mut events).await, Event::Reconnected);
+    assert!(!client.is_read_only());
+    assert_ne!(client.session(), SessionId(7));
+    client.create("/a", b"", CreateMode::Ephemeral).await.expect("the server takes writes");
+    // Where one server has a quorum, it is taken at once, whichever stands first.
+    let second = Client::connect(&hosts, options).await.expect("connect");
+    assert!(!second.is_read_only());
+    drop(server.await.expect("it started"));
 }

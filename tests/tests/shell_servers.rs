@@ -164,9 +164,10 @@ struct ShellOnPipes {
 }
 
 impl ShellOnPipes {
-    fn start(hosts: &str) -> ShellOnPipes {
+    fn start(hosts: &str, options: &[&str]) -> ShellOnPipes {
         let mut process = Command::new(environment("PADDOCK_BIN"))
             .args(["shell", hosts])
+            .args(options)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
@@ -176,10 +177,23 @@ impl ShellOnPipes {
         ShellOnPipes { process, input, output }
     }
 
+    /// Carries out a line that has no answer.
+    fn tell(&mut self, line: &str) {
+        writeln!(self.input, "{line}").expect("write a line");
+    }
+
     /// Carries out a line that has an answer of one line.
     fn ask(&mut self, line: &str) -> String {
-        writeln!(self.input, "{line}").expect("write a line");
+        self.tell(line);
         self.output.next().expect("the shell answers").expect("read the answer")
+    }
+
+    /// Carries lines out, some of which may fail.
+    fn answers(&mut self, lines: &[&str]) -> Vec<String> {
+        const LAST: &str = "printwatches is on";
+        lines.iter().chain(&["printwatches"]).for_each(|line| self.tell(line));
+        let answers = self.output.by_ref().map(|line| line.expect("read an answer"));
+        answers.take_while(|line| line != LAST).collect()
     }
 
     fn end(mut self) {
@@ -192,7 +206,7 @@ impl ShellOnPipes {
 fn a_session_goes_on_when_its_member_dies() {
     let mut ensemble = Ensemble::start_with(3, SETTINGS);
     check(&ensemble.hosts(), &[], NOBODY);
-    let mut shell = ShellOnPipes::start(&ensemble.hosts());
+    let mut shell = ShellOnPipes::start(&ensemble.hosts(), &[]);
     assert_eq!(shell.ask("create -e /mine x"), "/mine");
     // The one that has the session's connection dies, whichever it is; each time the session is found at another one.
     for round in 0..2 {
@@ -207,6 +221,63 @@ fn a_session_goes_on_when_its_member_dies() {
     }
     assert_eq!(shell.ask("ls /"), "mine");
     shell.end();
+}
+
+fn a_member_without_a_quorum_is_read(kind: ServerKind) {
+    // ZooKeeper has read-only sessions only where it has local ones. Paddock has them always.
+    let zookeepers = [("readonlymode.enabled", "true"), ("localSessionsEnabled", "true")];
+    let settings = if kind == ServerKind::ZooKeeper { &zookeepers[..] } else { &[] };
+    let mut ensemble = Ensemble::start_kind(kind, 3, settings);
+    let hosts = ensemble.hosts();
+    let shell = |options: &[&str], command: &[&str]| {
+        let mut shell = Command::new(environment("PADDOCK_BIN"));
+        shell.args(["shell", &hosts, "--connect-timeout", "3s"]).args(options).arg("--").args(command);
+        shell.output().expect("run paddock shell")
+    };
+    assert!(shell(&[], &["create", "/a", "x"]).status.success());
+    let in_contact = shell(&["-r"], &["get", "/a"]);
+    assert_eq!(String::from_utf8_lossy(&in_contact.stderr), "", "a member with a quorum is as ever");
+    ensemble.settle();
+    ensemble.member(0).kill();
+    ensemble.member(1).kill();
+    let alone = ensemble.at(2);
+    while !alone.four_letter_word("isro").is_ok_and(|answer| answer == "ro") {
+        std::thread::yield_now();
+    }
+    let refused = shell(&[], &["get", "/a"]);
+    assert_eq!(refused.status.code(), Some(1), "{refused:?}");
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("check the address"), "{refused:?}");
+    let read = shell(&["--allow-read-only"], &["get", "/a"]);
+    assert_eq!(String::from_utf8_lossy(&read.stdout), "x\n", "{read:?}");
+    assert!(String::from_utf8_lossy(&read.stderr).contains("no contact to a quorum"), "{read:?}");
+    let written = shell(&["-r"], &["set", "/a", "y"]);
+    assert_eq!(written.status.code(), Some(1), "{written:?}");
+    assert!(String::from_utf8_lossy(&written.stderr).contains("the server is read-only"), "{written:?}");
+    // A shell that has begun there takes writes once there is a quorum.
+    let mut waiting = ShellOnPipes::start(&hosts, &["-r", "--keep-going"]);
+    waiting.tell("addauth digest ann:secret");
+    assert_eq!(waiting.ask("get /a"), "x");
+    assert_eq!(waiting.ask("exists /b"), "0");
+    ensemble.member(0).spawn();
+    ensemble.member(1).spawn();
+    ensemble.leader();
+    // A command that is under way when the shell changes its server fails.
+    while waiting.answers(&["touch /b", "exists /b"]) != ["1"] {}
+    // The new session has the identities of the one before.
+    assert_eq!(waiting.ask("create /mine x auth::cdrwa"), "/mine");
+    assert_eq!(waiting.ask("getAcl /mine"), "digest:ann:7RJfAeIvrl4zdj6sS2fXrQHDvHM=:cdrwa");
+    drop(waiting.input);
+    waiting.process.wait().expect("wait for the shell");
+}
+
+#[test]
+fn a_member_without_a_quorum_is_read_on_paddock() {
+    a_member_without_a_quorum_is_read(ServerKind::Paddock);
+}
+
+#[test]
+fn a_member_without_a_quorum_is_read_on_zookeeper() {
+    a_member_without_a_quorum_is_read(ServerKind::ZooKeeper);
 }
 
 /// Place of the running member that has the connection of the session which owns the only ephemeral znode.

@@ -1,7 +1,7 @@
 //! The handle of a session.
 
-use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use paddock_proto::{OpCode, Password, SessionId, Zxid};
@@ -28,9 +28,10 @@ struct Handle {
 pub(crate) struct ClientShared {
     pub outbox: Outbox,
     pub session: AtomicI64,
-    pub password: OnceLock<Password>,
+    pub password: Mutex<Option<Password>>,
     pub last_zxid: AtomicI64,
     pub timeout_ms: AtomicU64,
+    pub is_read_only: AtomicBool,
 }
 
 impl Client {
@@ -62,6 +63,13 @@ impl Client {
         self.request(OpCode::CloseSession, Intent::Close, |_| {}, results::nothing).await
     }
 
+    /// True if the client is at a server without a quorum, which takes no writes: only with
+    /// [`ClientOptions::allow_read_only`]. A session that began there is replaced, watches and identities included, when a server with a quorum is
+    /// found: `SessionId` and password are others then.
+    pub fn is_read_only(&self) -> bool {
+        self.shared().is_read_only.load(Ordering::Acquire)
+    }
+
     /// The number of the session, which a reconnect keeps.
     pub fn session(&self) -> SessionId {
         SessionId(self.shared().session.load(Ordering::Acquire))
@@ -69,7 +77,8 @@ impl Client {
 
     /// The password with which the session can be resumed: a client that has it can take the session over.
     pub fn session_password(&self) -> Password {
-        *self.shared().password.get().expect("it came with the session")
+        let password = self.shared().password.lock().expect("no holder of the password panics");
+        password.expect("it came with the session")
     }
 
     /// The session timeout that the server granted, which may differ from the one that was asked for.

@@ -3,6 +3,7 @@
 
 use std::collections::VecDeque;
 use std::io;
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -21,10 +22,14 @@ use crate::pending::Reply;
 use crate::sasl::LoginFailure;
 use crate::stream::{Moved, Stream};
 use crate::watches::WatchTable;
+use crate::writable;
 use crate::{ClientOptions, Error, Event};
 
 /// The pause after a round in which no server took us.
 const RETRY: Duration = Duration::from_millis(100);
+
+/// Time for which a server without a quorum is kept waiting while one of the others is asked.
+const FALLBACK_WAITS: Duration = Duration::from_secs(1);
 
 /// Paths in one setWatches request, in bytes at most, as in ZooKeeper's own client.
 const SET_WATCHES_BYTES: usize = 128 << 10;
@@ -37,6 +42,10 @@ pub(crate) struct ServedConnection {
     password: Password,
     timeout: Duration,
     stream: Stream,
+    /// True if the server has no quorum.
+    is_read_only: bool,
+    /// True if a quorum knows the session; one that only a server without a quorum gave ends with its connection.
+    is_known_to_quorum: bool,
     /// Identities that were accepted, to be shown again.
     identities: Vec<(String, Vec<u8>)>,
     watches: WatchTable,
@@ -77,20 +86,32 @@ impl ServedConnection {
             return Err(Error::NoServers(servers.to_string()));
         }
         let deadline = Instant::now() + options.connect_timeout;
+        // A session without a quorum is taken when no other server gives a better one.
+        let mut fallback: Option<(usize, Granted)> = None;
         for attempt in 0.. {
+            if let Some((at, granted)) = fallback.take_if(|(at, _)| attempt >= *at + list.len()) {
+                return Ok(ServedConnection::new(list, options, shared, granted, at + 1));
+            }
             let server = &list[attempt % list.len()];
             let request = handshake::request(&options, SessionId::NONE, Zxid(0), &Password::ZERO);
-            let error = match timeout_at(deadline, handshake::perform(server, &options, &request)).await {
+            let until =
+                if fallback.is_some() { deadline.min(Instant::now() + FALLBACK_WAITS) } else { deadline };
+            let error = match timeout_at(until, handshake::perform(server, &options, &request)).await {
+                Ok(Ok(granted)) if granted.is_valid() && granted.is_read_only() => {
+                    fallback.get_or_insert((attempt, granted));
+                    continue;
+                }
                 Ok(Ok(granted)) if granted.is_valid() => {
-                    let mut connection = ServedConnection::new(list, options, shared, granted);
-                    connection.next_server = attempt + 1;
-                    return Ok(connection);
+                    return Ok(ServedConnection::new(list, options, shared, granted, attempt + 1));
                 }
                 Ok(Ok(_)) => io::Error::other("server refuses the new session"),
                 Ok(Err(LoginFailure::Io(error))) => error,
                 Ok(Err(LoginFailure::Login(error))) => return Err(error.into()),
                 Err(_) => io::Error::from(io::ErrorKind::TimedOut),
             };
+            if fallback.is_some() {
+                continue;
+            }
             if Instant::now() + RETRY >= deadline {
                 return Err(Error::Connect { servers: servers.to_string(), source: Arc::new(error) });
             }
@@ -104,16 +125,20 @@ impl ServedConnection {
         options: ClientOptions,
         shared: Arc<ClientShared>,
         granted: Granted,
+        next_server: usize,
     ) -> ServedConnection {
         let response = granted.response;
+        let is_read_only = granted.is_read_only();
         let connection = ServedConnection {
             servers,
-            next_server: 0,
+            next_server,
             options,
             shared,
             password: response.password,
             timeout: granted.timeout(),
             stream: granted.stream,
+            is_read_only,
+            is_known_to_quorum: !is_read_only,
             identities: Vec::new(),
             watches: WatchTable::default(),
             in_flight: VecDeque::new(),
@@ -121,7 +146,6 @@ impl ServedConnection {
             outgoing: Vec::new(),
             incoming: granted.rest,
         };
-        connection.shared.password.get_or_init(|| response.password);
         connection.publish(&response);
         connection
     }
@@ -156,6 +180,8 @@ impl ServedConnection {
         let mut last_sent = Instant::now();
         let mut last_heard = Instant::now();
         self.on_bytes()?;
+        let (servers, tls) = (self.servers.clone(), self.options.tls.clone());
+        let mut better_server = pin!(writable::find(servers, tls, self.next_server));
         loop {
             if written == self.outgoing.len() {
                 self.outgoing.clear();
@@ -177,6 +203,11 @@ impl ServedConnection {
                     }
                 },
                 () = self.shared.outbox.wake.notified(), if self.outgoing.is_empty() => {}
+                // Nothing waits for an answer, so that nothing is lost.
+                place = &mut better_server, if self.is_read_only && self.outgoing.is_empty() && self.in_flight.is_empty() => {
+                    self.next_server = place;
+                    return Err(Over::Lost);
+                }
                 () = sleep_until(ping_at.min(dead_at)) => {
                     if Instant::now() >= dead_at {
                         return Err(Over::Lost);
@@ -278,7 +309,9 @@ impl ServedConnection {
 
     /// Finds a server that goes on with the session.
     async fn reconnect(&mut self) -> Result<(), Over> {
-        let session = SessionId(self.shared.session.load(Ordering::Acquire));
+        let known = (SessionId(self.shared.session.load(Ordering::Acquire)), self.password);
+        let (session, password) =
+            if self.is_known_to_quorum { known } else { (SessionId::NONE, Password::ZERO) };
         for attempt in 1.. {
             if self.shared.outbox.lock().abandoned {
                 return Err(Over::Abandoned);
@@ -286,7 +319,7 @@ impl ServedConnection {
             let server = &self.servers[self.next_server % self.servers.len()];
             self.next_server += 1;
             let last_zxid = Zxid(self.shared.last_zxid.load(Ordering::Acquire));
-            let request = handshake::request(&self.options, session, last_zxid, &self.password);
+            let request = handshake::request(&self.options, session, last_zxid, &password);
             // Another server may answer where this one hangs.
             let handshake = handshake::perform(server, &self.options, &request);
             match timeout(self.timeout / 3, handshake).await {
@@ -305,6 +338,11 @@ impl ServedConnection {
         if !granted.is_valid() {
             return Err(Over::For(Error::SessionExpired));
         }
+        if !self.is_known_to_quorum {
+            self.password = granted.response.password;
+        }
+        self.is_read_only = granted.is_read_only();
+        self.is_known_to_quorum |= !self.is_read_only;
         self.publish(&granted.response);
         self.timeout = granted.timeout();
         self.stream = granted.stream;
@@ -330,6 +368,8 @@ impl ServedConnection {
 
     fn publish(&self, response: &ConnectResponse) {
         self.shared.session.store(response.session.0, Ordering::Release);
+        self.shared.is_read_only.store(self.is_read_only, Ordering::Release);
+        *self.shared.password.lock().expect("no holder of the password panics") = Some(self.password);
         self.shared.timeout_ms.store(response.timeout_ms.max(0) as u64, Ordering::Release);
     }
 

@@ -28,6 +28,11 @@ impl Granted {
         self.response.timeout_ms > 0
     }
 
+    /// True if the server has no quorum, and takes no writes.
+    pub(crate) fn is_read_only(&self) -> bool {
+        self.response.read_only == Some(true)
+    }
+
     pub(crate) async fn send(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.stream.write_all(bytes).await?;
         self.stream.flush().await
@@ -52,7 +57,7 @@ pub(crate) fn request<'a>(
         timeout_ms: i32::try_from(options.session_timeout.as_millis()).unwrap_or(i32::MAX),
         session,
         password: Some(&password.0),
-        read_only: Some(false),
+        read_only: Some(options.allow_read_only),
     }
 }
 

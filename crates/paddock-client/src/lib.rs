@@ -42,6 +42,7 @@ mod sasl;
 mod stream;
 mod tls;
 mod watches;
+mod writable;
 
 pub use client::Client;
 pub use error::Error;

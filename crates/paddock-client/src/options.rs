@@ -21,6 +21,9 @@ pub struct ClientOptions {
     pub tls: Option<Tls>,
     /// User that logs in by SASL (DIGEST-MD5) on every connection, before anything else; `None`, the default, does not.
     pub sasl: Option<Login>,
+    /// True if a server without a quorum may serve the client, too, with reads that may be old and no writes; false by default. A server that
+    /// takes writes is looked for meanwhile: [`Client::is_read_only`](crate::Client::is_read_only).
+    pub allow_read_only: bool,
     /// Receiver of watch events and changes of the connection, in their order. It has no bound: read it. Without it, as by default, they are dropped.
     pub events: Option<mpsc::UnboundedSender<Event>>,
 }
@@ -33,6 +36,7 @@ impl Default for ClientOptions {
             reply_bytes_max: 256 << 20,
             tls: None,
             sasl: None,
+            allow_read_only: false,
             events: None,
         }
     }

@@ -102,6 +102,11 @@ impl Shell {
         for (scheme, auth) in &self.identities {
             client.add_auth(scheme, auth).await?;
         }
+        if client.is_read_only() {
+            eprintln!(
+                "note: the server has no contact to a quorum: it takes no writes, and what it tells may be old"
+            );
+        }
         self.connection = Some(ServerConnection { client, told });
         Ok(())
     }
@@ -134,6 +139,7 @@ impl Shell {
             None => " (not connected)",
             Some(connection) if *connection.told.expired.borrow() => " (session expired)",
             Some(connection) if !*connection.told.connected.borrow() => " (connection lost)",
+            Some(connection) if connection.client.is_read_only() => " (read-only server)",
             Some(_) => "",
         };
         let open = self.transaction.as_ref().map(|open| format!(" (transaction of {})", open.count));

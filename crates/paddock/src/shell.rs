@@ -59,6 +59,9 @@ pub(crate) struct ShellArgs {
     /// Refuse commands that change something
     #[arg(long)]
     readonly: bool,
+    /// Be served by a member without a quorum, too, which takes no writes and may tell what is old
+    #[arg(long, short = 'r')]
+    allow_read_only: bool,
     /// Session timeout to ask for
     #[arg(long, value_name = "TIME", default_value = "30s", value_parser = humantime::parse_duration)]
     session_timeout: Duration,
@@ -153,6 +156,7 @@ fn settings(args: &ShellArgs, is_terminal: bool) -> Result<ShellSettings, StartF
             connect_timeout: args.connect_timeout,
             tls: access.tls,
             sasl: access.login,
+            allow_read_only: args.allow_read_only,
             ..ClientOptions::default()
         },
         identities: identities.collect(),
