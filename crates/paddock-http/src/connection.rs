@@ -29,10 +29,7 @@ use super::{Access, Context, Request, Response, Route, Surface};
 const HEADER_TIMEOUT: Duration = Duration::from_secs(5);
 /// Time in which a body has to come.
 const BODY_TIMEOUT: Duration = Duration::from_secs(10);
-/// After this time a connection takes no further request.
-const CONNECTION_TIMEOUT: Duration = Duration::from_secs(60);
-/// Time that a connection then has to read its last response, unless it is for an administrator.
-const LAST_RESPONSE_TIMEOUT: Duration = Duration::from_secs(30);
+const LIFETIME: Lifetime = Lifetime { taking: Duration::from_secs(60), reading: Duration::from_secs(30) };
 /// The largest request head, in bytes.
 const HEAD_BYTES_MAX: usize = 16 << 10;
 
@@ -52,6 +49,15 @@ pub(super) struct Caller {
     pub(super) certified: Vec<Id>,
 }
 
+/// Time that a connection has.
+#[derive(Clone, Copy, Debug)]
+struct Lifetime {
+    /// After this time it takes no further request.
+    taking: Duration,
+    /// Time that it then has to read its last response, unless that may take long.
+    reading: Duration,
+}
+
 /// Progress of a connection, as its timeouts need it.
 #[derive(Debug, Default)]
 struct Progress {
@@ -63,6 +69,16 @@ struct Progress {
 
 /// Serves requests until the peer closes, or a limit is reached.
 pub(super) async fn serve<C: Context>(
+    stream: impl AsyncRead + AsyncWrite + Unpin,
+    caller: Caller,
+    site: &Arc<Site<C>>,
+    activity: &Arc<Activity>,
+) -> hyper::Result<()> {
+    serve_for(LIFETIME, stream, caller, site, activity).await
+}
+
+async fn serve_for<C: Context>(
+    lifetime: Lifetime,
     stream: impl AsyncRead + AsyncWrite + Unpin,
     caller: Caller,
     site: &Arc<Site<C>>,
@@ -85,11 +101,11 @@ pub(super) async fn serve<C: Context>(
             .max_buf_size(HEAD_BYTES_MAX)
             .serve_connection(TokioIo::new(stream), service)
     );
-    if let Ok(ended) = timeout(CONNECTION_TIMEOUT, connection.as_mut()).await {
+    if let Ok(ended) = timeout(lifetime.taking, connection.as_mut()).await {
         return ended;
     }
     connection.as_mut().graceful_shutdown();
-    match timeout(LAST_RESPONSE_TIMEOUT, connection.as_mut()).await {
+    match timeout(lifetime.reading, connection.as_mut()).await {
         Ok(ended) => ended,
         Err(_) if progress.may_take_long.load(Relaxed) => connection.await,
         Err(_) => Ok(()),
@@ -128,7 +144,9 @@ async fn answer<C: Context>(
     let answered = tokio::task::spawn_blocking(move || answer(&site.context, request)).await;
     progress.is_working.store(false, Relaxed);
     let failed = |_| Response::text(StatusCode::INTERNAL_SERVER_ERROR, "The member failed.\n");
-    (answered.unwrap_or_else(failed), Some(under_way))
+    let response = answered.unwrap_or_else(failed);
+    progress.may_take_long.fetch_or(response.may_take_long, Relaxed);
+    (response, Some(under_way))
 }
 
 /// Finds the route of a request, and makes sure that the caller may ask for it.
@@ -190,5 +208,68 @@ async fn next_piece(incoming: &mut Incoming) -> Option<io::Result<Bytes>> {
             Ok(Err(_)) => {}
             Err(error) => return Some(Err(io::Error::other(error))),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::Ipv4Addr;
+
+    use hyper::header::HeaderMap;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+    use super::super::places::Places;
+    use super::*;
+
+    const BYTES: usize = 1 << 20;
+    const ROUTES: &[Route<Anyone>] = &[
+        Route::get("/bounded", |_, _| Response::of("text/plain", vec![b'x'; BYTES])),
+        Route::get("/patient", |_, _| Response::of("text/plain", vec![b'x'; BYTES]).may_take_long()),
+    ];
+    const SHORT: Lifetime =
+        Lifetime { taking: Duration::from_millis(50), reading: Duration::from_millis(50) };
+
+    struct Anyone;
+
+    impl Context for Anyone {
+        fn canonical<'a>(&self, path: &'a str) -> std::borrow::Cow<'a, str> {
+            path.into()
+        }
+
+        fn idle_timeout(&self) -> Duration {
+            Duration::from_secs(3600)
+        }
+
+        fn admit_host(&self, _: &HeaderMap) -> Result<(), Response> {
+            Ok(())
+        }
+
+        fn admit(&self, _: super::super::RequiredProof, _: &Request) -> Result<(), Response> {
+            Ok(())
+        }
+    }
+
+    /// Bytes that a requester gets who reads on only when its connection's time is over.
+    async fn read_late(path: &str) -> usize {
+        let (mut near, far) = tokio::io::duplex(1 << 12);
+        let peer = SocketAddr::from((Ipv4Addr::LOCALHOST, 1));
+        let caller = Caller { peer, surface: Surface::Admin, is_refused: false, certified: Vec::new() };
+        let activity = Places::new(1).take(peer.ip()).await.activity();
+        let site = Arc::new(Site { routes: ROUTES, context: Anyone });
+        let request = format!("GET {path} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
+        let asking = async {
+            near.write_all(request.as_bytes()).await.expect("the site reads");
+            let mut answer = vec![near.read_u8().await.expect("the site answers")];
+            tokio::time::sleep(3 * (SHORT.taking + SHORT.reading)).await;
+            near.read_to_end(&mut answer).await.expect("the rest comes, or an end");
+            answer.len()
+        };
+        tokio::join!(asking, async move { serve_for(SHORT, far, caller, &site, &activity).await }).0
+    }
+
+    #[tokio::test]
+    async fn a_late_reader_gets_all_of_what_may_take_long_and_no_more_of_the_rest() {
+        assert!(read_late("/patient").await > BYTES);
+        assert!(read_late("/bounded").await < BYTES);
     }
 }

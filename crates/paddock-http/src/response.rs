@@ -12,6 +12,7 @@ pub struct Response {
     pub(super) status: StatusCode,
     pub(super) headers: Vec<(HeaderName, HeaderValue)>,
     pub(super) body: ResponseBody,
+    pub(super) may_take_long: bool,
 }
 
 impl Response {
@@ -22,7 +23,7 @@ impl Response {
             (X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff")),
             (CACHE_CONTROL, HeaderValue::from_static("no-store")),
         ];
-        Response { status, headers, body }
+        Response { status, headers, body, may_take_long: false }
     }
 
     /// A response with a body of some type, 200 unless `with_status` says otherwise.
@@ -71,6 +72,12 @@ impl Response {
         if let Ok(value) = HeaderValue::from_str(value) {
             self.headers.push((name, value));
         }
+        self
+    }
+
+    /// Lets the requester read for as long as it takes, if bytes go on leaving: an administrator, at a route that is for others, too.
+    pub fn may_take_long(mut self) -> Response {
+        self.may_take_long = true;
         self
     }
 

@@ -57,7 +57,7 @@ pub(super) fn take(admin: &Admin, request: &Request) -> Result<Response, Failure
     let cluster = shared.state.read().tree().ensemble().map_or(0, |ensemble| ensemble.cluster);
     let response = response.with_header(CLUSTER, &format!("{cluster:016x}"));
     let response = response.with_header(LAST_ZXID, &format!("0x{:x}", taken.zxid));
-    Ok(response.with_header(SNAPSHOT_SIZE, &bytes.to_string()))
+    Ok(response.with_header(SNAPSHOT_SIZE, &bytes.to_string()).may_take_long())
 }
 
 /// A response whose body is the file.
