@@ -71,16 +71,7 @@ pub(crate) fn image_for_tests(layout: &Layout, program: PathBuf) -> Result<(&'st
 
 /// Makes everything for this machine's tests, with a key of theirs; returns the variables by which they find it.
 pub(crate) fn for_tests(layout: &Layout) -> Result<Vec<(&'static str, OsString)>, Error> {
-    let source = DistSource::find(layout.root())?;
-    let folders = Folders::of_this_checkout(layout);
-    let options = DistOptions {
-        target: vec![Target::X86_64],
-        profile: SHIPPED.to_owned(),
-        program: None,
-        sign_key: None,
-        check_reproducible: false,
-    };
-    make(layout, &source, &options, &folders)?;
+    let folders = make_for_tests(layout, Target::X86_64)?;
     let (secret, public) = sums::key_of_tests(layout)?;
     sums::write(layout, &folders.output, Some(&secret))?;
     let mut variables = vec![("DIST", folders.output.into()), ("MINISIGN_KEY", public.into())];
@@ -88,4 +79,29 @@ pub(crate) fn for_tests(layout: &Layout) -> Result<Vec<(&'static str, OsString)>
     variables.push(("MINISIGN", minisign.program.into()));
     variables.extend(minisign.variables);
     Ok(variables)
+}
+
+/// Makes everything for machines with aarch64; returns the variables by which tests find it, and an emulator of such a machine.
+pub(crate) fn for_emulated_tests(layout: &Layout) -> Result<Vec<(&'static str, OsString)>, Error> {
+    let folders = make_for_tests(layout, Target::Aarch64)?;
+    let (emulator, libraries) = tools::emulator(layout, Target::Aarch64)?;
+    Ok(vec![
+        ("DIST", folders.output.into()),
+        ("EMULATOR", emulator.into()),
+        ("FOREIGN_LIBRARIES", libraries.into()),
+    ])
+}
+
+fn make_for_tests(layout: &Layout, target: Target) -> Result<Folders, Error> {
+    let source = DistSource::find(layout.root())?;
+    let folders = Folders::of_this_checkout(layout);
+    let options = DistOptions {
+        target: vec![target],
+        profile: SHIPPED.to_owned(),
+        program: None,
+        sign_key: None,
+        check_reproducible: false,
+    };
+    make(layout, &source, &options, &folders)?;
+    Ok(folders)
 }

@@ -359,6 +359,15 @@ const STAGES: &[TestStage] = &[
         run: python::packages,
     },
     TestStage {
+        name: "packages-aarch64",
+        about: "what is shipped for aarch64, one member of it in an emulator; only with --all, or named",
+        needs_server: false,
+        is_long: true,
+        company: Company::Alone,
+        installs: &[Part::Python],
+        run: python::packages_for_aarch64,
+    },
+    TestStage {
         name: "etcd-suites",
         about: "whole suites of other stages on front ends of real etcds; only with --all, or named",
         needs_server: true,

@@ -163,6 +163,12 @@ pub(super) fn packages(layout: &Layout) -> Result<StageOutcome, Error> {
     pytest(layout, "packages", &[], variables)
 }
 
+/// Packages and the archive for aarch64, whose program runs in an emulator.
+pub(super) fn packages_for_aarch64(layout: &Layout) -> Result<StageOutcome, Error> {
+    let variables = dist::for_emulated_tests(layout)?;
+    pytest_in(layout, ("packages-aarch64", "packages-aarch64", "packages_aarch64"), &[], variables)
+}
+
 /// The commands of all pages, in sandboxes; prints how many ran, and why others did not.
 pub(super) fn docs(layout: &Layout) -> Result<StageOutcome, Error> {
     let account = layout.environment("reports").join("commands-of-pages.txt");
