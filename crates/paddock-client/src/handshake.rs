@@ -3,7 +3,9 @@
 use std::io;
 use std::time::Duration;
 
-use paddock_proto::{ConnectRequest, ConnectResponse, Extensions, Password, SessionId, Zxid, frame};
+use paddock_proto::{
+    ConnectRequest, ConnectResponse, ErrorCode, Extensions, Password, SessionId, Zxid, frame,
+};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use crate::ClientOptions;
@@ -84,9 +86,21 @@ async fn greet(server: &str, options: &ClientOptions, request: &ConnectRequest<'
     stream.flush().await?;
     let mut rest = Vec::new();
     let body = receive(&mut stream, &mut rest, RESPONSE_BYTES_MAX).await?;
-    let invalid = |error| io::Error::new(io::ErrorKind::InvalidData, error);
-    let response = ConnectResponse::decode(&body).map_err(invalid)?;
-    Ok(Granted { stream, response, rest })
+    Ok(Granted { stream, response: response(&body)?, rest })
+}
+
+/// The response of a frame. A ZooKeeper without a quorum that grants no local sessions answers with the header of a reply.
+fn response(body: &[u8]) -> io::Result<ConnectResponse> {
+    /// A reply's header: xid, zxid and error.
+    const HEADER_BYTES: usize = 16;
+    if let (HEADER_BYTES, Some(code)) = (body.len(), body.last_chunk())
+        && i32::from_be_bytes(*code) == ErrorCode::NotReadOnly.code()
+    {
+        return Err(io::Error::other(
+            "the server has no quorum, and grants no session without one (localSessionsEnabled)",
+        ));
+    }
+    ConnectResponse::decode(body).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
 }
 
 /// Reads until `rest` has a whole frame, and takes its body out.
@@ -100,5 +114,24 @@ async fn receive(stream: &mut Stream, rest: &mut Vec<u8>, bytes_max: i32) -> io:
         if stream.read_buf(rest).await? == 0 {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refusal_without_a_quorum_is_told_apart_from_nonsense() {
+        // As ZooKeeper 3.9.5 sends it with `readonlymode.enabled` alone.
+        let refusal = [0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 3, 0xff, 0xff, 0xff, 0x89];
+        let error = response(&refusal).unwrap_err().to_string();
+        assert!(error.contains("grants no session without one"), "{error}");
+        let mut nonsense = refusal;
+        nonsense[15] = 0;
+        assert_eq!(response(&nonsense).unwrap_err().kind(), io::ErrorKind::InvalidData);
+        let mut frame = Vec::new();
+        ConnectResponse::expired(Some(true)).encode(&mut frame);
+        assert_eq!(response(&frame[4..]).unwrap(), ConnectResponse::expired(Some(true)));
     }
 }
