@@ -41,9 +41,9 @@ struct Bounds {
 /// A model with its name, the rules that it is about, and the end that is expected of a run.
 pub struct ModelWorld {
     /// Name on the command line: `multi`, or `multi/no-vote` for a world with a mistake.
-    pub name: &'static str,
+    pub name: String,
     /// The rules that are at work in it, or the mistake that is planted, as the page says it.
-    pub about: &'static str,
+    pub about: String,
     /// The end that a run has to have.
     pub expected: Expected,
     /// The tests that run it.
@@ -53,18 +53,29 @@ pub struct ModelWorld {
 
 impl ModelWorld {
     /// A small world in which every property holds.
-    pub fn holds<M>(name: &'static str, about: &'static str, model: M) -> ModelWorld
+    pub fn holds<M>(name: impl Into<String>, about: impl Into<String>, model: M) -> ModelWorld
     where
         M: Model + Clone + Send + Sync + 'static,
         M::State: Clone + Debug + Hash + PartialEq + Send + Sync + 'static,
         M::Action: Clone + Debug + PartialEq,
     {
         let search = move |expected, bounds| search(model.clone(), expected, bounds);
-        ModelWorld { name, about, expected: Expected::Holds, size: Size::Small, search: Box::new(search) }
+        ModelWorld {
+            name: name.into(),
+            about: about.into(),
+            expected: Expected::Holds,
+            size: Size::Small,
+            search: Box::new(search),
+        }
     }
 
     /// A small world with a planted mistake, by which the named property breaks.
-    pub fn finds<M>(name: &'static str, about: &'static str, property: &'static str, model: M) -> ModelWorld
+    pub fn finds<M>(
+        name: impl Into<String>,
+        about: impl Into<String>,
+        property: &'static str,
+        model: M,
+    ) -> ModelWorld
     where
         M: Model + Clone + Send + Sync + 'static,
         M::State: Clone + Debug + Hash + PartialEq + Send + Sync + 'static,
@@ -72,7 +83,7 @@ impl ModelWorld {
     {
         assert!(
             model.properties().iter().any(|known| known.name == property),
-            "the model of {name} has no property {property:?}"
+            "a model has no property {property:?}"
         );
         ModelWorld { expected: Expected::Finds(property), ..ModelWorld::holds(name, about, model) }
     }

@@ -1,5 +1,6 @@
 //! The list of worlds. Each file or folder below is one kind of world with its mistakes.
 
+mod staging;
 mod streams;
 
 use crate::world::ModelWorld;
@@ -8,5 +9,6 @@ use crate::world::ModelWorld;
 pub fn all() -> Vec<ModelWorld> {
     let mut worlds = Vec::new();
     worlds.extend(streams::worlds());
+    worlds.extend(staging::worlds());
     worlds
 }

@@ -41,7 +41,7 @@ fn every_world_has_one_name_and_stands_on_the_page() {
     let page = page();
     let mut names = BTreeSet::new();
     for world in worlds::all() {
-        assert!(names.insert(world.name), "two worlds are called {}", world.name);
+        assert!(names.insert(world.name.clone()), "two worlds are called {}", world.name);
         assert!(
             page.contains(&format!("| `{}` | {} |", world.name, world.about)),
             "{} is not on the page",
