@@ -3,6 +3,7 @@
 mod http;
 mod identities;
 mod large;
+mod neighbours;
 mod rude;
 mod scene;
 mod tenants;

@@ -70,7 +70,7 @@ pub(crate) fn scaled(full: usize) -> usize {
     if attack_time() >= Duration::from_secs(10) { full } else { full / 10 }
 }
 
-fn is_strict() -> bool {
+pub(crate) fn is_strict() -> bool {
     std::env::var("PADDOCK_ATTACK_STRICT").is_ok_and(|strict| strict == "1")
 }
 
@@ -207,7 +207,7 @@ fn allow_files() {
 
 /// Runs an attack on a thread whose threads get what the server and the client that behaves leave of the cores: attackers
 /// bring machines of their own.
-fn from_elsewhere<T: Send>(attack: impl FnOnce() -> T + Send) -> T {
+pub(crate) fn from_elsewhere<T: Send>(attack: impl FnOnce() -> T + Send) -> T {
     std::thread::scope(|scope| {
         let attacker = scope.spawn(|| {
             // Linux takes the priority for that of the thread, and gives it to all that this one starts.
