@@ -1,7 +1,15 @@
 //! The list of worlds. Each file or folder below is one kind of world with its mistakes.
 
+mod ends;
+mod lists;
+mod moves;
+mod owners;
 mod staging;
+mod stamped_log;
 mod streams;
+mod terminal;
+mod watches;
+mod write_order;
 
 use crate::world::ModelWorld;
 
@@ -10,5 +18,10 @@ pub fn all() -> Vec<ModelWorld> {
     let mut worlds = Vec::new();
     worlds.extend(streams::worlds());
     worlds.extend(staging::worlds());
+    worlds.extend(owners::worlds());
+    worlds.extend(ends::worlds());
+    worlds.extend(watches::worlds());
+    worlds.extend(lists::worlds());
+    worlds.extend(moves::worlds());
     worlds
 }
