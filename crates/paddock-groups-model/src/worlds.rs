@@ -1,5 +1,6 @@
 //! The list of worlds. Each file or folder below is one kind of world with its mistakes.
 
+mod closings;
 mod ends;
 mod lists;
 mod moves;
@@ -16,6 +17,7 @@ use crate::world::ModelWorld;
 /// All worlds, in the order of the page.
 pub fn all() -> Vec<ModelWorld> {
     let mut worlds = Vec::new();
+    worlds.extend(closings::worlds());
     worlds.extend(streams::worlds());
     worlds.extend(staging::worlds());
     worlds.extend(owners::worlds());

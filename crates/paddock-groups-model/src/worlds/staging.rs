@@ -4,6 +4,7 @@ mod carry_out;
 mod entry;
 mod family;
 mod faults;
+mod faulty;
 mod mistake;
 mod model;
 mod multis;
@@ -24,5 +25,6 @@ use crate::world::ModelWorld;
 pub(super) fn worlds() -> Vec<ModelWorld> {
     let mut worlds = runs::worlds();
     worlds.extend(multis::worlds());
+    worlds.extend(faulty::worlds());
     worlds
 }

@@ -30,11 +30,11 @@ impl Family {
         self
     }
 
-    /// Adds a world without a rule that turns out not to be needed.
+    /// Adds a world without a rule that turns out not to be needed. Less may happen in it.
     pub(super) fn holds_without(mut self, rule: StagingMistake) -> Family {
         let name = format!("{}/{}", self.name, rule.name());
         let about = format!("no mistake: {}", rule.about());
-        self.worlds.push(ModelWorld::holds(name, about, self.plan.with(rule)));
+        self.worlds.push(ModelWorld::holds(name, about, self.plan.with(rule).showing(&[])));
         self
     }
 

@@ -51,7 +51,16 @@ fn stray_parts(view: &View<'_>, transaction: u8, steps: &mut Vec<StagingStep>) {
     let state = &view.whole.coordinators[usize::from(transaction)];
     for number in 1..=state.attempt {
         let attempt = Attempt { transaction, number };
-        for group in view.plan.participants(transaction).filter(|group| !view.is_away(*group)) {
+        // A part that goes out group after group goes out when those before it stand.
+        let stands =
+            |group: usize| matches!(view.committed[group].answer(attempt), Some(PartAnswer::Staged(_)));
+        let was_sent = |group: usize| {
+            number == 1
+                || view.plan.participants(transaction).take_while(|before| *before < group).all(stands)
+        };
+        for group in
+            view.plan.participants(transaction).filter(|group| !view.is_away(*group) && was_sent(*group))
+        {
             let floor = view.plan.part_floor(&state.seen);
             let entry = GroupEntry::Part { attempt, floor, elsewhere: elsewhere(&state.seen, group) };
             steps.push(Stray { group, entry });

@@ -5,8 +5,8 @@ use stateright::{Model, Property};
 use super::carry_out::{carry_out, is_decided};
 use super::faults::faults;
 use super::order;
-use super::plan::{GROUPS, HOME, PlannedRequest, StagingPlan};
-use super::replicated::{AppliedWrite, Replicated};
+use super::plan::{GROUPS, HOME, PlannedRequest, StagingPlan, StagingShown};
+use super::replicated::{AppliedWrite, PartAnswer, Replicated};
 use super::step::StagingStep;
 use super::steps::steps;
 use super::whole::{View, Whole};
@@ -55,8 +55,31 @@ impl Model for StagingPlan {
             Property::always(CLOSED, |plan, whole| (0..GROUPS).all(|group| stays_closed(plan, whole, group))),
             Property::always(WINDOWS, |plan, whole| is_in_windows(&View::new(plan, whole))),
             Property::always(END, |plan, whole| has_ended(&View::new(plan, whole))),
+            Property::sometimes("a command is parked", |plan, whole| {
+                is_shown(plan, whole, StagingShown::Parked)
+            }),
+            Property::sometimes("a part is busy", |plan, whole| is_shown(plan, whole, StagingShown::Busy)),
+            Property::sometimes("a vote is no", |plan, whole| is_shown(plan, whole, StagingShown::No)),
+            Property::sometimes("an attempt is made in order", |plan, whole| {
+                is_shown(plan, whole, StagingShown::InOrder)
+            }),
             Property::sometimes(PROGRAMS_END, are_answered),
         ]
+    }
+}
+
+/// True in a state that shows a thing, or if the plan does not want that.
+fn is_shown(plan: &StagingPlan, whole: &Whole, thing: StagingShown) -> bool {
+    if !plan.shows.contains(&thing) {
+        return true;
+    }
+    let replicas = View::new(plan, whole).committed;
+    let mut answers = replicas.iter().flat_map(|replica| &replica.answers);
+    match thing {
+        StagingShown::Parked => replicas.iter().any(Replicated::has_parked),
+        StagingShown::Busy => answers.any(|(_, answer)| *answer == PartAnswer::Busy),
+        StagingShown::No => answers.any(|(_, answer)| matches!(answer, PartAnswer::No { .. })),
+        StagingShown::InOrder => whole.coordinators.iter().any(|coordinator| coordinator.is_ordered),
     }
 }
 

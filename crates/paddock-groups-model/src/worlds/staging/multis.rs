@@ -5,6 +5,7 @@ use super::mistake::StagingMistake as Mistake;
 use super::model::{END, ORDER, TOLD, VOTES};
 use super::plan::PlannedRequest::{Read, Staged, Sync, Write};
 use super::plan::StagedOperation::{Check, Set};
+use super::plan::StagingShown::{Busy, InOrder, No, Parked};
 use super::plan::{Faults, StagingPlan, multi, plan, run};
 use crate::world::ModelWorld;
 
@@ -37,7 +38,7 @@ fn vote() -> StagingPlan {
 }
 
 /// A multi; a session that writes a held znode and then a free one; one that reads both.
-fn holds() -> StagingPlan {
+pub(super) fn holds() -> StagingPlan {
     let read = |znode| Read { znode };
     let programs = [&[Staged(0)][..], &[Write(2), Write(3), read(1)], &[read(2), read(0)]];
     StagingPlan {
@@ -46,8 +47,16 @@ fn holds() -> StagingPlan {
     }
 }
 
+/// A multi that holds a znode; a session that writes it, and begins a run in other groups; one that reads the run's znode and the held one.
+fn holds_and_run() -> StagingPlan {
+    let read = |znode| Read { znode };
+    let programs = [&[Staged(0)][..], &[Write(2), Staged(1)], &[read(2), read(0)]];
+    let operations = [Set(0), Set(1), Set(0), Set(2), Set(3)];
+    plan(&[1, 2, 0, 2], &operations, &[multi(&[0, 1]), run(&[3, 4])], &programs)
+}
+
 /// Two multis of the same znodes, which their coordinators reach in any order; a reader.
-fn two() -> StagingPlan {
+pub(super) fn two() -> StagingPlan {
     let read = |znode| Read { znode };
     let programs = [&[Staged(0)][..], &[Staged(1)], &[read(0), read(1)]];
     plan(&[1, 2], &[Set(0), Set(1), Set(1), Set(0)], &[multi(&[0, 1]), multi(&[2, 3])], &programs)
@@ -62,7 +71,7 @@ fn three() -> StagingPlan {
 }
 
 /// A run that sets what a multi checks.
-fn beside_run() -> StagingPlan {
+pub(super) fn beside_run() -> StagingPlan {
     let programs = [&[Staged(0)][..], &[Staged(1)], &[Read { znode: 2 }, Write(4)]];
     let operations = [Set(0), Check(1), Set(1), Set(2), Set(1)];
     StagingPlan {
@@ -81,7 +90,7 @@ fn gated() -> StagingPlan {
 }
 
 /// A multi in home and a group; a session that writes what is held at home.
-fn at_home() -> StagingPlan {
+pub(super) fn at_home() -> StagingPlan {
     let read = |znode| Read { znode };
     let programs = [&[Staged(0)][..], &[Write(2), Write(3)], &[read(1), read(2)]];
     StagingPlan {
@@ -122,25 +131,28 @@ pub(super) fn worlds() -> Vec<ModelWorld> {
             .finds(Mistake::ReadsSeeStaged, ORDER),
         Family::new("multi-half", "a multi, many writes where one part lies, a session that reads there, at the other part and there again", half())
             .finds(Mistake::SeenIsOneNumber, ORDER),
-        Family::new("multi-vote", "a multi whose check another session's write may break; all faults but elections", vote())
+        Family::new("multi-vote", "a multi whose check another session's write may break; all faults but elections", vote().showing(&[Parked, No]))
             .finds(Mistake::VotesDoNotCount, VOTES)
             .finds(Mistake::ChecksNotHeld, VOTES)
             .finds(Mistake::NoHolds, VOTES)
             .finds(Mistake::DecidesAfterGivenUp, TOLD),
-        Family::new("multi-holds", "a session that writes a held znode and a free one", holds())
+        Family::new("multi-holds", "a session that writes a held znode and a free one", holds().showing(&[Parked]))
             .finds(Mistake::RestOvertakes, ORDER),
-        Family::new("multi-two", "two multis of the same znodes, staged in any order, and a reader", two())
+        Family::new("multi-holds-run", "a session that writes a held znode, and begins a run in other groups", holds_and_run().showing(&[Parked]))
+            .finds(Mistake::RunBeforeWriteApplied, ORDER)
+            .finds(Mistake::RunWithoutOwnWrites, ORDER),
+        Family::new("multi-two", "two multis of the same znodes, staged in any order, and a reader", two().showing(&[Busy, InOrder]))
             .finds(Mistake::BusyWaitsInPlace, END)
             .finds(Mistake::ItemsWait, END),
-        Family::new("multi-three", "three multis in three groups, home among them, each against each", three())
+        Family::new("multi-three", "three multis in three groups, home among them, each against each", three().showing(&[Busy, InOrder]))
             .large()
             .finds(Mistake::BusyWaitsInPlace, END),
-        Family::new("multi-beside-run", "a run that sets what a multi checks", beside_run())
+        Family::new("multi-beside-run", "a run that sets what a multi checks", beside_run().showing(&[Busy, No, InOrder]))
             .finds(Mistake::RunIgnoresHolds, VOTES)
             .finds(Mistake::MultiIgnoresRuns, VOTES),
-        Family::new("multi-gated", "a multi, and a write, of sessions that have seen half of a run", gated())
+        Family::new("multi-gated", "a multi, and a write, of sessions that have seen half of a run", gated().showing(&[Busy, Parked]))
             .holds_without(Mistake::MultiNotGated),
-        Family::new("multi-at-home", "a multi in home and a group, a session that writes what is held at home", at_home())
+        Family::new("multi-at-home", "a multi in home and a group, a session that writes what is held at home", at_home().showing(&[Parked]))
             .finds(Mistake::RestOvertakes, ORDER),
         Family::new("multi-sync", "a client sees a part of a multi and tells another, which syncs and reads", told())
             .finds(Mistake::SyncOfOneGroup, ORDER)

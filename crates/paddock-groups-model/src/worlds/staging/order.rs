@@ -13,7 +13,7 @@ pub(super) fn is_one(view: &View<'_>) -> bool {
     let applied = writes.fold(0, |nodes, write| nodes | plan.node(write.operation));
     let mut after = view.whole.missed.clone();
     add_programs(plan, &mut after);
-    for replica in &view.committed {
+    for replica in view.committed.iter() {
         for pair in replica.writes.windows(2) {
             add(plan, &mut after, pair[0].operation, pair[1].operation);
         }

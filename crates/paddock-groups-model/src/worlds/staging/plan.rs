@@ -66,6 +66,19 @@ pub(super) struct Faults {
     pub(super) away: Option<usize>,
 }
 
+/// A thing that has to happen in a world, so that it is about something.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum StagingShown {
+    /// A command is parked.
+    Parked,
+    /// A part is busy.
+    Busy,
+    /// A vote is no.
+    No,
+    /// An attempt is made group after group.
+    InOrder,
+}
+
 #[derive(Clone, Debug)]
 pub(super) struct StagingPlan {
     pub(super) mistake: Option<StagingMistake>,
@@ -78,6 +91,8 @@ pub(super) struct StagingPlan {
     pub(super) faults: Faults,
     /// True if a log may have entries that are not committed yet. Else they are committed as soon as they are logged.
     pub(super) has_tails: bool,
+    /// Things that have to happen in some state.
+    pub(super) shows: &'static [StagingShown],
     /// Stamps with which the groups begin: their clocks differ.
     pub(super) first_stamps: [Stamp; GROUPS],
 }
@@ -85,6 +100,11 @@ pub(super) struct StagingPlan {
 impl StagingPlan {
     pub(super) fn with(&self, mistake: StagingMistake) -> StagingPlan {
         StagingPlan { mistake: Some(mistake), ..self.clone() }
+    }
+
+    /// The plan of which these things have to be seen.
+    pub(super) fn showing(self, shows: &'static [StagingShown]) -> StagingPlan {
+        StagingPlan { shows, ..self }
     }
 
     pub(super) fn has(&self, mistake: StagingMistake) -> bool {
@@ -202,6 +222,7 @@ pub(super) fn plan(
         programs: programs.iter().map(|program| program.to_vec()).collect(),
         faults: Faults::default(),
         has_tails: false,
+        shows: &[],
         first_stamps: [0, 3, 0],
     }
 }

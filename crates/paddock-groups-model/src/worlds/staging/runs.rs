@@ -5,6 +5,7 @@ use super::mistake::StagingMistake as Mistake;
 use super::model::{ALL_OR_NOTHING, END, ONCE, ORDER, RISING, TOLD, WINDOWS};
 use super::plan::PlannedRequest::{Read, Staged, Write};
 use super::plan::StagedOperation::Set;
+use super::plan::StagingShown::Parked;
 use super::plan::{Faults, StagingPlan, plan, run};
 use crate::world::ModelWorld;
 
@@ -19,7 +20,7 @@ fn reader() -> StagingPlan {
 }
 
 /// A run in groups 1, 2 and 1 again; a session that reads, and writes in the other group; a second one that writes there.
-fn writers() -> StagingPlan {
+pub(super) fn writers() -> StagingPlan {
     let programs =
         [&[Staged(0)][..], &[Read { znode: 0 }, Write(3), Read { znode: 1 }], &[Write(4), Read { znode: 0 }]];
     let operations = [Set(0), Set(1), Set(0), Set(1), Set(2)];
@@ -31,7 +32,7 @@ fn writers() -> StagingPlan {
 }
 
 /// Two runs in opposite orders, two sessions that read.
-fn crossed() -> StagingPlan {
+pub(super) fn crossed() -> StagingPlan {
     let read = |znode| Read { znode };
     let programs = [&[Staged(0)][..], &[Staged(1)], &[read(0), read(2)], &[read(3), read(1)]];
     let runs = [run(&[0, 1]), run(&[2, 3])];
@@ -39,7 +40,7 @@ fn crossed() -> StagingPlan {
 }
 
 /// Two windows of a session, the second one in home and a group of the first; a session that reads.
-fn windows() -> StagingPlan {
+pub(super) fn windows() -> StagingPlan {
     let read = |znode| Read { znode };
     let programs = [&[Staged(0), Staged(1)][..], &[read(3), read(0), read(1)]];
     StagingPlan {
@@ -49,7 +50,7 @@ fn windows() -> StagingPlan {
 }
 
 /// A write, and a run in other groups behind it while its reply waits; a session that reads.
-fn behind_a_write() -> StagingPlan {
+pub(super) fn behind_a_write() -> StagingPlan {
     let read = |znode| Read { znode };
     let programs = [&[Write(0), Staged(0)][..], &[read(2), read(0)]];
     StagingPlan { has_tails: true, ..plan(&[1, 2, 0], &[Set(0), Set(1), Set(2)], &[run(&[1, 2])], &programs) }
@@ -79,7 +80,7 @@ fn plain() -> StagingPlan {
 }
 
 /// Two runs that meet in home and a group in opposite orders; home's entry releases its own parts.
-fn at_home() -> StagingPlan {
+pub(super) fn at_home() -> StagingPlan {
     let read = |znode| Read { znode };
     let programs = [&[Staged(0)][..], &[Staged(1)], &[read(0), read(1), Write(4)], &[read(1), read(0)]];
     let operations = [Set(0), Set(1), Set(1), Set(0), Set(2)];
@@ -124,7 +125,7 @@ pub(super) fn worlds() -> Vec<ModelWorld> {
             .finds(Mistake::DecidesAfterGivenUp, TOLD)
             .finds(Mistake::LatePartNotAsked, END)
             .finds(Mistake::AnswerReleases, ONCE),
-        Family::new("run-writers", "a run, a session that reads one group and writes in the other, a second writer", writers())
+        Family::new("run-writers", "a run, a session that reads one group and writes in the other, a second writer", writers().showing(&[Parked]))
             .finds(Mistake::WritesNotGated, ORDER)
             .finds(Mistake::GateInLeader, ORDER)
             .finds(Mistake::CoordinatorsStamps, RISING)

@@ -1,5 +1,8 @@
 //! The state of a world: the logs of its groups, its sessions, and the members that coordinate for them.
 
+use std::cell::RefCell;
+use std::rc::Rc;
+
 use super::entry::{Attempt, GroupEntry, GroupLog, Ruling};
 use super::plan::{GROUPS, HOME, Nodes, PlannedRequest, StagingPlan, Stamp};
 use super::replicated::{PartAnswer, Replicated};
@@ -109,16 +112,32 @@ pub(super) struct View<'a> {
     pub(super) plan: &'a StagingPlan,
     pub(super) whole: &'a Whole,
     /// Replicated states after all that is committed.
-    pub(super) committed: Vec<Replicated>,
+    pub(super) committed: Rc<[Replicated]>,
+}
+
+type LastReplayed = Option<([GroupLog; GROUPS], Rc<[Replicated]>)>;
+
+thread_local! {
+    /// Logs that were replayed last. Each property looks at the same state, and a thread belongs to the run of one plan.
+    static LAST_REPLAYED: RefCell<LastReplayed> = const { RefCell::new(None) };
+}
+
+fn replayed(plan: &StagingPlan, logs: &[GroupLog; GROUPS]) -> Rc<[Replicated]> {
+    LAST_REPLAYED.with_borrow_mut(|last| match last {
+        Some((known, replicated)) if known == logs => Rc::clone(replicated),
+        _ => {
+            let of =
+                |group: usize| Replicated::after(plan, group, &logs[group].entries[..logs[group].committed]);
+            let replicated: Rc<[Replicated]> = (0..GROUPS).map(of).collect();
+            *last = Some((logs.clone(), Rc::clone(&replicated)));
+            replicated
+        }
+    })
 }
 
 impl View<'_> {
     pub(super) fn new<'a>(plan: &'a StagingPlan, whole: &'a Whole) -> View<'a> {
-        let of = |group: usize| {
-            let log = &whole.logs[group];
-            Replicated::after(plan, group, &log.entries[..log.committed])
-        };
-        View { plan, whole, committed: (0..GROUPS).map(of).collect() }
+        View { plan, whole, committed: replayed(plan, &whole.logs) }
     }
 
     /// The replicated state after all that is logged, committed or not.
@@ -166,13 +185,15 @@ impl View<'_> {
         is_decided && participants.all(|group| self.has_ended(self.attempt(transaction), group))
     }
 
-    /// The vote of no that an attempt has.
+    /// The first vote of no that an attempt got. Its part may have come again, and got another answer.
     pub(super) fn refusal(&self, transaction: u8) -> Option<(usize, PartAnswer)> {
         let attempt = self.attempt(transaction);
-        let mut participants = self.plan.participants(transaction);
-        participants.find_map(|group| match self.committed[group].answer(attempt) {
-            Some(answer @ PartAnswer::No { .. }) => Some((group, answer)),
-            _ => None,
+        self.plan.participants(transaction).find_map(|group| {
+            let mut answers = self.committed[group].answers.iter();
+            let is_no = |(known, answer): &&(Attempt, PartAnswer)| {
+                *known == attempt && matches!(answer, PartAnswer::No { .. })
+            };
+            answers.find(is_no).map(|(_, answer)| (group, *answer))
         })
     }
 
