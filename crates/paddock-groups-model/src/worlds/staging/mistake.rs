@@ -29,6 +29,7 @@ pub(super) enum StagingMistake {
     RunIgnoresHolds,
     MultiIgnoresRuns,
     BusyWaitsInPlace,
+    TriedInAnyOrder,
     ItemsWait,
     ReadsSeeStaged,
     AnsweredWhenLogged,
@@ -40,6 +41,9 @@ pub(super) enum StagingMistake {
     HomeReleasesLater,
     SyncOfOneGroup,
     SyncBeforeStagedParts,
+    NoEmptyEntries,
+    DeadNotGivenUp,
+    GroupGivesUp,
 }
 
 impl StagingMistake {
@@ -82,6 +86,7 @@ impl StagingMistake {
             Self::RunIgnoresHolds => ("run-ignores-holds", "a run's part is staged on held znodes"),
             Self::MultiIgnoresRuns => ("multi-ignores-runs", "a multi votes on what a staged run will change"),
             Self::BusyWaitsInPlace => ("busy-waits-in-place", "a busy part is tried again while the other parts stand"),
+            Self::TriedInAnyOrder => ("tried-in-any-order", "what was busy is tried again in any order of groups, with what stands left standing"),
             Self::ItemsWait => ("items-wait", "an item waits behind other parts and parked commands"),
             Self::ReadsSeeStaged => ("reads-see-staged", "reads see what is staged"),
             Self::AnsweredWhenLogged => ("part-when-logged", "a part counts as durable when its leader has logged it"),
@@ -93,6 +98,9 @@ impl StagingMistake {
             Self::HomeReleasesLater => ("home-releases-later", "home's own parts are released by later entries of their own"),
             Self::SyncOfOneGroup => ("sync-of-one-group", "a sync asks one group"),
             Self::SyncBeforeStagedParts => ("sync-before-staged-parts", "a sync does not wait for the parts that were staged when it came"),
+            Self::NoEmptyEntries => ("no-empty-entries", "an idle group that is asked logs nothing"),
+            Self::DeadNotGivenUp => ("dead-not-given-up", "the part of a coordinator that died does not ask home"),
+            Self::GroupGivesUp => ("group-gives-up", "a group drops the part of a coordinator that died, without home"),
         }
     }
 }

@@ -143,6 +143,7 @@ pub(super) fn worlds() -> Vec<ModelWorld> {
             .finds(Mistake::RunWithoutOwnWrites, ORDER),
         Family::new("multi-two", "two multis of the same znodes, staged in any order, and a reader", two().showing(&[Busy, InOrder]))
             .finds(Mistake::BusyWaitsInPlace, END)
+            .finds(Mistake::TriedInAnyOrder, END)
             .finds(Mistake::ItemsWait, END),
         Family::new("multi-three", "three multis in three groups, home among them, each against each", three().showing(&[Busy, InOrder]))
             .large()

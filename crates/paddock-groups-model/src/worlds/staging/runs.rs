@@ -117,13 +117,16 @@ pub(super) fn worlds() -> Vec<ModelWorld> {
     let families = [
         Family::new("plain", "ordinary writes and reads of four sessions in three groups, whose clocks differ", plain())
             .finds(Mistake::ReadDoesNotWait, ORDER)
-            .finds(Mistake::FloorWithoutSeen, ORDER),
+            .finds(Mistake::FloorWithoutSeen, ORDER)
+            .finds(Mistake::NoEmptyEntries, END),
         Family::new("run", "a run in two groups, a session that reads; the coordinator dies, home gives up, parts and decisions come late", reader())
             .finds(Mistake::ReadDoesNotWait, ORDER)
             .finds(Mistake::AtPastStagedParts, ORDER)
             .finds(Mistake::DecidesEarly, ALL_OR_NOTHING)
             .finds(Mistake::DecidesAfterGivenUp, TOLD)
             .finds(Mistake::LatePartNotAsked, END)
+            .finds(Mistake::DeadNotGivenUp, END)
+            .finds(Mistake::GroupGivesUp, ALL_OR_NOTHING)
             .finds(Mistake::AnswerReleases, ONCE),
         Family::new("run-writers", "a run, a session that reads one group and writes in the other, a second writer", writers().showing(&[Parked]))
             .finds(Mistake::WritesNotGated, ORDER)

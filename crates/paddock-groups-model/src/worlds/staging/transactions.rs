@@ -12,6 +12,7 @@ pub(super) fn of_transaction(view: &View<'_>, transaction: u8, steps: &mut Vec<S
     let state = &view.whole.coordinators[usize::from(transaction)];
     for number in 1..=state.attempt {
         ask_home(view, Attempt { transaction, number }, steps);
+        drop_alone(view, Attempt { transaction, number }, steps);
     }
     if state.attempt == 0 || state.has_failed {
         return;
@@ -52,7 +53,8 @@ fn stage(view: &View<'_>, transaction: u8, steps: &mut Vec<StagingStep>) {
         if is_its_turn && !is_gated && !view.whole.logs[group].has_uncommitted(&entry) {
             steps.push(Log { group, entry });
         }
-        if state.is_ordered && !matches!(replica.answer(attempt), Some(PartAnswer::Staged(_))) {
+        let is_in_order = state.is_ordered && !plan.has(StagingMistake::TriedInAnyOrder);
+        if is_in_order && !matches!(replica.answer(attempt), Some(PartAnswer::Staged(_))) {
             break;
         }
     }
@@ -120,11 +122,26 @@ fn give_up(view: &View<'_>, transaction: u8, is_dead: bool, steps: &mut Vec<Stag
             Some(PartAnswer::No { .. }) => true,
             _ => false,
         });
-    let is_left = is_dead || view.has_away(transaction);
+    let is_asked_by_part =
+        !plan.has(StagingMistake::DeadNotGivenUp) && !plan.has(StagingMistake::GroupGivesUp);
+    let is_left = is_dead && is_asked_by_part || view.has_away(transaction);
     let stands = plan.participants(transaction).any(|group| view.committed[group].is_staged(attempt));
     if (is_refused && !is_dead || is_left && stands) && can_give_up(view, attempt) {
         rule(view, attempt, Ruling::GivenUp, steps);
     }
+}
+
+/// For a mistake: groups drop parts of a dead coordinator themselves.
+fn drop_alone(view: &View<'_>, attempt: Attempt, steps: &mut Vec<StagingStep>) {
+    let is_dead = view.whole.sessions[view.plan.session_of(attempt.transaction)].is_stopped;
+    if !is_dead || !view.plan.has(StagingMistake::GroupGivesUp) {
+        return;
+    }
+    let standing =
+        view.plan.participants(attempt.transaction).filter(|group| view.committed[*group].is_staged(attempt));
+    steps.extend(
+        standing.map(|group| Log { group, entry: GroupEntry::Answered { attempt, ruling: Ruling::GivenUp } }),
+    );
 }
 
 /// A part that came after the item of its attempt is dropped, as home answers.
