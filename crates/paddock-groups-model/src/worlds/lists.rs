@@ -66,6 +66,12 @@ pub(super) fn worlds() -> Vec<ModelWorld> {
         changes: vec![staged(&[(0, 0), (1, 0)]), staged(&[(1, 1), (0, 1)])],
         looks: vec![2],
     };
+    let behind = |mistake| Lists {
+        mistake,
+        groups: 2,
+        changes: vec![staged(&[(0, 0), (1, 0)]), write(1, 1, None), write(1, 2, None)],
+        looks: vec![2],
+    };
     let home = |mistake| Lists {
         mistake,
         groups: 3,
@@ -80,6 +86,11 @@ pub(super) fn worlds() -> Vec<ModelWorld> {
             run(None),
         ),
         ModelWorld::holds("lists/multi", "a multi over both groups, two writes", multi(None)).large(),
+        ModelWorld::holds(
+            "lists/behind",
+            "a multi over both groups, two writes in one of them",
+            behind(None),
+        ),
         ModelWorld::holds("lists/two", "two multis over both groups", two(None)).large(),
         ModelWorld::holds(
             "lists/two-beside",

@@ -83,6 +83,23 @@ pub(super) fn worlds() -> Vec<ModelWorld> {
             "it detaches from a group when it is idle there",
             detaching(None),
         ),
+        ModelWorld::holds(
+            "owners/all",
+            "five requests, one of them a run, three moves and two detaches",
+            model(
+                None,
+                &[
+                    Write { group: 0 },
+                    Run,
+                    CreateEphemeral { group: 1 },
+                    Write { group: 0 },
+                    Sync { group: 1 },
+                ],
+                3,
+                2,
+            ),
+        )
+        .large(),
         ModelWorld::finds(
             "owners/attach-late",
             "a session attaches before its first ephemeral only",

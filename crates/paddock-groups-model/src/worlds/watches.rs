@@ -92,6 +92,23 @@ pub(super) fn worlds() -> Vec<ModelWorld> {
         changes: vec![change(0, None), change(1, Some(0)), change(1, None)],
         ..base.clone()
     };
+    let beside = |mistake| Watches {
+        mistake,
+        lists: true,
+        moves: 1,
+        requests: 2,
+        changes: vec![WatchesChange { groups: (0, 1), after: None }, change(1, None), change(0, None)],
+        ..base.clone()
+    };
+    let four = |mistake| Watches {
+        moves: 0,
+        changes: [beside(None).changes, vec![change(0, None)]].concat(),
+        ..beside(mistake)
+    };
+    let behind = |mistake| Watches {
+        changes: vec![WatchesChange { groups: (0, 1), after: None }, change(1, None), change(1, None)],
+        ..multi(mistake, 0)
+    };
     let own = |mistake| Watches {
         mistake,
         changes: vec![change(0, None), change(1, None)],
@@ -118,6 +135,24 @@ pub(super) fn worlds() -> Vec<ModelWorld> {
             "a child watch on a split point over two groups, and a move",
             children(None, 1),
         ),
+        ModelWorld::holds(
+            "watches/lists",
+            "a child watch on a split point, a multi over both groups, a write in each, and a move",
+            beside(None),
+        )
+        .large(),
+        ModelWorld::holds(
+            "watches/lists-four",
+            "the same with two writes in one group, and no move",
+            four(None),
+        )
+        .large(),
+        ModelWorld::holds(
+            "watches/behind",
+            "data watches, a multi over both groups, two writes in one of them",
+            behind(None),
+        )
+        .large(),
         ModelWorld::holds("watches/own", "the session writes, and another one looks on", own(None)),
         ModelWorld::holds(
             "watches/overtakes",
@@ -149,6 +184,12 @@ pub(super) fn worlds() -> Vec<ModelWorld> {
             multi(Some(AnswerStaysBehindEvent), 1),
         ),
         ModelWorld::finds(
+            "watches/not-again-behind",
+            "an answer that was read behind a part is not read again for an event behind the same part",
+            ONCE,
+            behind(Some(AnswerStaysBehindSamePart)),
+        ),
+        ModelWorld::finds(
             "watches/placed-by-stamp",
             "a change behind a staged part has the place of its stamp",
             ONE_ORDER,
@@ -177,6 +218,12 @@ pub(super) fn worlds() -> Vec<ModelWorld> {
             "a list registers its watch as of what was applied, not as of h",
             ONE_ORDER,
             children(Some(RegistersAtApplied), 0),
+        ),
+        ModelWorld::finds(
+            "watches/list-by-stamp",
+            "a list is cut by stamps that rise above a decision's last part",
+            ONCE,
+            four(Some(ListByStamp)),
         ),
         ModelWorld::finds(
             "watches/table-per-group",

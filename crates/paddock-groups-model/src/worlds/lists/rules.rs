@@ -7,7 +7,7 @@ pub(super) enum ListsMistake {
     /// A change is in a list by its stamp.
     CutByStamp,
     /// A change is in a list by its stamp, and the list's stamp rises until no decision has a part at or below it and
-    /// another one above. This breaks nothing.
+    /// another one above. This breaks nothing where there are no watches.
     CutByRaisedStamp,
     /// The stamp of a list may be below what its session has seen.
     BelowSeen,

@@ -16,6 +16,8 @@ pub(super) enum WatchesMistake {
     EventOvertakesReply,
     /// An answer that was read at less than the stamp of an event in front of it is not read again.
     AnswerStaysBehindEvent,
+    /// An answer that was read behind a part is not read again for an event behind it.
+    AnswerStaysBehindSamePart,
     /// A change behind a staged part has the place of its own stamp among events and replies.
     PlacedByStamp,
     /// Events of two groups in one place leave in any order.
@@ -26,6 +28,9 @@ pub(super) enum WatchesMistake {
     KeepsFirstStamp,
     /// A list with a watch registers it as of what the replicas have applied.
     RegistersAtApplied,
+    /// A change is in a list by its stamp, not by its place, and the list's stamp is no less than the last part of a multi
+    /// that has a part at or below it.
+    ListByStamp,
     /// Each group has a table of watches of its own.
     TablePerGroup,
     /// `setWatches` registers the watches and does not compare stamps.

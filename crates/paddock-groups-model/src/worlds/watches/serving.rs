@@ -60,20 +60,50 @@ impl WatchesState {
 
     fn list(&mut self, model: &Watches) -> Option<()> {
         let at = (0..GROUPS).map(|group| self.at(model, group)).min()?;
-        let as_of = at.max(self.session.largest_seen());
+        let mut as_of = at.max(self.session.largest_seen());
+        if model.is(WatchesMistake::ListByStamp) {
+            // The multi, if one part is at or below the stamp and the other one above: no less than the last part.
+            let parts =
+                self.logs.iter().flat_map(|log| &log.entries).filter(|entry| entry.1.decided_at().is_some());
+            let parts: Vec<u8> = parts.map(|entry| entry.0).collect();
+            let last = if parts.len() < GROUPS { u8::MAX } else { parts.iter().copied().max()? };
+            if parts.iter().any(|part| *part <= as_of) {
+                as_of = as_of.max(last);
+            }
+        }
         if at < as_of {
             return None;
         }
-        let shown = [0, 1].map(|group| self.shown(group, self.applied[group], as_of));
+        let shown = [0, 1].map(|group| self.listed(model, group, as_of));
         let writes = shown[0].0 | shown[1].0;
         let lacking = (model.writes_of(0) | model.writes_of(1)) & !writes;
         let watch = WatchRegistration::new(None, writes);
         self.answer(writes, lacking, shown.map(|shown| shown.1), as_of, Some(watch));
         self.session.register(watch);
         if !model.is(WatchesMistake::RegistersAtApplied) {
-            self.fire_since(model, as_of);
+            self.fire_unlisted(model, as_of);
         }
         Some(())
+    }
+
+    /// The children of a group as of this stamp, and the largest stamp of them.
+    fn listed(&self, model: &Watches, group: usize, as_of: u8) -> (Writes, u8) {
+        let mut listed = (0, 0);
+        for index in (0..self.applied[group]).filter(|&index| self.is_listed(model, group, index, as_of)) {
+            let (stamp, entry) = self.logs[group].entries[index];
+            if let Some(write) = entry.shows() {
+                listed = (listed.0 | 1 << write, stamp.max(listed.1));
+            }
+        }
+        listed
+    }
+
+    fn is_listed(&self, model: &Watches, group: usize, index: usize, as_of: u8) -> bool {
+        let log = &self.logs[group];
+        match model.is(WatchesMistake::ListByStamp) {
+            true => log.entries[index].0 <= as_of,
+            false => log.place(index) <= (as_of, false),
+        }
     }
 
     fn answer(
@@ -88,6 +118,17 @@ impl WatchesState {
         self.session.reply =
             Some(WaitingReply { writes, lacking, stamp, here, read_at, watch, is_ack: false });
         self.session.requests += 1;
+    }
+
+    /// Fires watches for what was applied and is not in a list as of this stamp.
+    fn fire_unlisted(&mut self, model: &Watches, as_of: u8) {
+        for group in 0..GROUPS {
+            for index in 0..self.applied[group] {
+                if !self.is_listed(model, group, index, as_of) {
+                    self.fire(model, group, index);
+                }
+            }
+        }
     }
 
     /// Fires watches for what was applied with stamps above `since`.
@@ -164,7 +205,11 @@ impl WatchesState {
         let session = &mut self.session;
         // An answer that was read before the place of an event in front of it is read again: the client would come back
         // into the past. Its registration goes with it, and this event too if that is its own.
-        let is_past = |reply: &mut WaitingReply| !reply.is_ack && reply.read_at < event.place.0;
+        let is_before_event = |read_at: u8| match model.is(WatchesMistake::AnswerStaysBehindSamePart) {
+            true => read_at < event.place.0,
+            false => (read_at, false) < event.place,
+        };
+        let is_past = |reply: &mut WaitingReply| !reply.is_ack && is_before_event(reply.read_at);
         if let Some(past) =
             session.reply.take_if(|reply| is_past(reply) && !model.is(WatchesMistake::AnswerStaysBehindEvent))
         {
