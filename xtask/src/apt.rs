@@ -27,6 +27,11 @@ pub(crate) fn install(packages: &[&str], log: &Path) -> Result<(), Error> {
     apt(&[&["install", "-y", "--no-install-recommends"], packages].concat())
 }
 
+/// Installs packages on this machine, unless it has this program of theirs.
+pub(crate) fn install_program(program: &str, packages: &[&str], log: &Path) -> Result<(), Error> {
+    if Program::new(program).arg("--version").succeeds() { Ok(()) } else { install(packages, log) }
+}
+
 /// Unpacks packages, and those they depend on that this machine lacks, into `directory`/root.
 ///
 /// Nothing on the machine changes: no service starts, no question is asked, and it takes no root.

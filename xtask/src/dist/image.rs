@@ -24,7 +24,7 @@ Examples:
   cargo xtask image --target aarch64
   podman load --input target/dist/paddock-*-x86_64-image.tar
 
-Needed beforehand: Debian's buildah, and what `cargo xtask dist` needs.";
+Debian's buildah is installed if it is missing, which takes root; else what `cargo xtask dist` needs is needed.";
 
 /// Packages of the C library, and of the one that unwinds.
 const LIBRARIES: [&str; 2] = ["libc6", "libgcc-s1"];
@@ -64,6 +64,7 @@ fn make(
     renew(&empty)?;
 
     let log = layout.log("image");
+    apt::install_program("buildah", &["buildah"], &log)?;
     let buildah = || {
         let buildah =
             Program::new("buildah").args(["--storage-driver", "vfs", "--root"]).arg(work.join("store"));

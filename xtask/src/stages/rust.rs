@@ -8,6 +8,7 @@ use std::thread;
 use super::outcome::StageOutcome;
 use super::programs::{self, Compiled};
 use super::{etcd, fixtures, go, java, ports};
+use crate::apt;
 use crate::breaks;
 use crate::counts::TestCounts;
 use crate::dist;
@@ -339,6 +340,7 @@ pub(super) fn chart(layout: &Layout) -> Result<StageOutcome, Error> {
 
 pub(super) fn image(layout: &Layout) -> Result<StageOutcome, Error> {
     let stage = "image";
+    apt::install_program("podman", &["podman", "crun"], &layout.log("install-podman"))?;
     let programs = with_servers(layout, stage, &[IMAGE])?;
     let variables =
         [("PADDOCK_BIN", layout.paddock().into()), dist::image_for_tests(layout, layout.paddock())?];
