@@ -3,6 +3,7 @@
 //! The suites are files in tests/compare, and `paddock bench suite` plays them; here is only what they need and what is
 //! said about the machine. Everything is written below <target>/compare, and into the one page.
 
+mod before;
 mod floor;
 
 use std::ffi::OsString;
@@ -27,9 +28,12 @@ Examples:
   cargo xtask compare --log          Paddock with and without a compressed log; about 4 minutes
   cargo xtask compare --tls          clients that speak TLS, beside plaintext; about 10 minutes
   cargo xtask compare --compression  Paddock with and without ClickHouse's compression; about 4 minutes
+  cargo xtask compare --before a2a8d29  the build of another commit beside this one; 13 minutes, and its build
+  cargo xtask compare --before a2a8d29 --nodes 3  the same, ensembles of three members; about 9 minutes
 
 A comparison that was interrupted goes on with the same command. Its results are in compare/ in the target directory.
-Needed beforehand: a JDK with Maven, but for --compression and --size --long.";
+--before writes no page; it prints medians, their ratios and the CPU time per request, which is what to read on a busy machine.
+Needed beforehand: a JDK with Maven, but for --before, --compression and --size --long.";
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Options {
@@ -60,6 +64,9 @@ pub(crate) struct Options {
     /// ClickHouse's workload with and without its compression, on Paddock alone
     #[arg(long, conflicts_with_all = ["nodes", "size", "reads", "log", "tls", "quick", "long"])]
     compression: bool,
+    /// The build of another commit and this one, in turns
+    #[arg(long, value_name = "COMMIT", conflicts_with_all = ["size", "reads", "long", "etcd", "log", "tls", "compression"])]
+    before: Option<String>,
 }
 
 /// A comparison, with what must be told of it.
@@ -194,6 +201,9 @@ impl Options {
 
 /// Measures and writes the page; true if all was measured without an error.
 pub(crate) fn run(layout: &Layout, options: &Options) -> Result<bool, Error> {
+    if let Some(revision) = &options.before {
+        return before::run(layout, revision, &options.nodes, options.quick);
+    }
     let comparison = options.comparison()?;
     let name = &options.suite(comparison);
     if comparison.has_zookeeper {

@@ -1,4 +1,4 @@
-//! The build before this one, made from the history of the repository, beside which this one has to work.
+//! Builds before this one, made from the history of the repository, beside which this one has to work, or is measured.
 
 use std::env;
 use std::path::PathBuf;
@@ -13,34 +13,57 @@ const VARIABLE: &str = "PADDOCK_PREVIOUS";
 /// entries, greetings and snapshots.
 const FIRST: &str = "56059c8";
 
-/// Builds `paddock` as it was, unless it is there already; returns its path.
+/// A commit of this repository, by its full name.
+#[derive(Clone, Debug)]
+pub(crate) struct Commit(String);
+
+/// Builds `paddock` as it was in the release before, unless it is there already; returns its path.
 pub(crate) fn build(layout: &Layout, stage: &str) -> Result<PathBuf, Error> {
-    let git = || Program::new("git").current_dir(layout.root());
     let revision = env::var(VARIABLE).ok().or_else(|| newest_tag(layout)).unwrap_or_else(|| FIRST.to_owned());
-    let commit = git().args(["rev-parse", "--verify", "--quiet", &format!("{revision}^{{commit}}")]).output();
-    let commit = commit.map_err(|_| {
+    let unknown = || {
         Error::new(format!(
             "there is no revision {revision} here: fetch the whole history, or set {VARIABLE}"
         ))
-    })?;
-    let commit = commit.trim();
-    let directory = layout.environment("previous").join(commit);
-    let binary = directory.join("target").join("release").join("paddock");
-    if binary.is_file() {
-        return Ok(binary);
+    };
+    Commit::find(layout, &revision).ok_or_else(unknown)?.build(layout, stage)
+}
+
+impl Commit {
+    /// The commit that a revision, such as a tag, stands for; `None` if there is none here.
+    pub(crate) fn find(layout: &Layout, revision: &str) -> Option<Commit> {
+        let git = Program::new("git").current_dir(layout.root());
+        let arguments = ["rev-parse", "--verify", "--quiet", "--end-of-options"];
+        let commit = git.args(arguments).arg(format!("{revision}^{{commit}}")).output().ok()?;
+        Some(Commit(commit.trim().to_owned()))
     }
-    let sources = directory.join("sources");
-    if !sources.is_dir() {
-        git().args(["worktree", "prune"]).run()?;
-        git().args(["worktree", "add", "--quiet", "--force", "--detach"]).arg(&sources).arg(commit).run()?;
+
+    /// Its name as people write it.
+    pub(crate) fn short(&self) -> &str {
+        &self.0[..10]
     }
-    let cargo = layout.cargo().current_dir(&sources).env("CARGO_TARGET_DIR", directory.join("target"));
-    cargo
-        .args(["build", "--locked", "--release", "--package", "paddock"])
-        .log_to(&layout.log(stage))
-        .run()?;
-    git().args(["worktree", "remove", "--force"]).arg(&sources).run()?;
-    Ok(binary)
+
+    /// Builds its `paddock` by its own profile `release`, unless that is there already; returns its path.
+    pub(crate) fn build(&self, layout: &Layout, log: &str) -> Result<PathBuf, Error> {
+        let directory = layout.environment("previous").join(&self.0);
+        let binary = directory.join("target").join("release").join("paddock");
+        if binary.is_file() {
+            return Ok(binary);
+        }
+        let git = || Program::new("git").current_dir(layout.root());
+        let sources = directory.join("sources");
+        if !sources.is_dir() {
+            git().args(["worktree", "prune"]).run()?;
+            let add = git().args(["worktree", "add", "--quiet", "--force", "--detach"]);
+            add.arg(&sources).arg(&self.0).run()?;
+        }
+        let cargo = layout.cargo().current_dir(&sources).env("CARGO_TARGET_DIR", directory.join("target"));
+        cargo
+            .args(["build", "--locked", "--release", "--package", "paddock"])
+            .log_to(&layout.log(log))
+            .run()?;
+        git().args(["worktree", "remove", "--force"]).arg(&sources).run()?;
+        Ok(binary)
+    }
 }
 
 /// The newest release that this revision stands on.

@@ -205,7 +205,17 @@ fn the_suites_of_this_repository() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let load = |file: &str| load(&root.join(file), &|name| Some(name.to_owned())).expect("it is right");
     load("docs/examples/bench/suite.toml");
-    for name in ["size", "size-quick", "size-long", "reads", "reads-quick", "log", "log-quick"] {
+    for name in [
+        "size",
+        "size-quick",
+        "size-long",
+        "reads",
+        "reads-quick",
+        "log",
+        "log-quick",
+        "before",
+        "before-quick",
+    ] {
         load(&format!("tests/compare/{name}.toml"));
     }
     let suites = ["default", "long", "quick"].map(|name| load(&format!("tests/compare/{name}.toml")));
