@@ -32,8 +32,8 @@ pub(crate) struct Options {
 }
 
 /// The crates that have benchmarks, and the simulator: selected together, they share what they are made of.
-const PACKAGES: [&str; 5] =
-    ["paddock-proto", "paddock-tree", "paddock-storage", "paddock-replica", "paddock-sim"];
+const PACKAGES: [&str; 6] =
+    ["paddock-proto", "paddock-tree", "paddock-storage", "paddock-replica", "paddock-front", "paddock-sim"];
 
 /// Options by which Cargo selects these crates.
 pub(crate) fn packages() -> impl Iterator<Item = &'static str> {

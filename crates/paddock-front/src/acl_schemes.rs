@@ -30,20 +30,20 @@ impl Settings {
     }
 }
 
-/// Places of schemes in the body of a write that this member does not provide; none in most.
+/// True if a write, which is no multi, has an ACL other than the open one.
+#[inline]
+pub(crate) fn has_closed_acl(write: &Write<'_>) -> bool {
+    match write {
+        Write::Create(create) => !create.acl.is_open(),
+        Write::SetAcl { acl, .. } => !acl.is_open(),
+        _ => false,
+    }
+}
+
+/// Places of schemes in the body of a multi, or of a write that has a closed ACL, that this member does not provide; none in most.
 pub(crate) fn missing_schemes(op: OpCode, body: &[u8], settings: &Settings) -> Vec<usize> {
     let mut places = Vec::new();
-    let has_acl = matches!(
-        op,
-        OpCode::Create
-            | OpCode::Create2
-            | OpCode::CreateContainer
-            | OpCode::CreateTtl
-            | OpCode::CreateIfNotExists
-            | OpCode::SetAcl
-            | OpCode::Multi
-    );
-    if !has_acl || !may_lack(body, settings) {
+    if !may_lack(body, settings) {
         return places;
     }
     match Write::decode(op, body) {

@@ -291,10 +291,14 @@ impl Protocol {
     }
 
     fn on_write<'f>(&mut self, xid: Xid, op: OpCode, body: &'f [u8], settings: &Settings) -> Action<'f> {
-        if op != OpCode::Multi && Write::decode(op, body).is_err() {
-            // Only a multi that cannot be read takes a zxid. The state answers this in its turn, as an error.
-            return Action::Read { xid, op, body };
-        }
+        let may_name_schemes = match op {
+            OpCode::Multi => true,
+            _ => match Write::decode(op, body) {
+                Ok(write) => acl_schemes::has_closed_acl(&write),
+                // Only a multi that cannot be read takes a zxid. The state answers this in its turn, as an error.
+                Err(_) => return Action::Read { xid, op, body },
+            },
+        };
         if settings.limits.counters.memory.is_exceeded() && makes_larger(op, body) {
             return Action::Decline { xid, op, why: Declined::Memory };
         }
@@ -310,8 +314,8 @@ impl Protocol {
         }
         let mut command = Vec::with_capacity(bytes);
         Command::encode(self.client.session, 0, self.client.ids(), op, body, &mut command);
-        let missing = acl_schemes::missing_schemes(op, body, settings);
-        if !missing.is_empty() {
+        if may_name_schemes {
+            let missing = acl_schemes::missing_schemes(op, body, settings);
             let body_at = command.len() - body.len();
             acl_schemes::overwrite(&mut command[body_at..], &missing);
         }
@@ -339,10 +343,11 @@ impl Protocol {
         }
     }
 
+    #[inline]
     fn has_required_identity(&self, settings: &Settings) -> bool {
         let required = &settings.required_schemes;
-        let mut shown = self.client.ids().iter();
-        required.is_empty() || shown.any(|(scheme, _)| required.iter().any(|required| required == scheme))
+        let is_required = |scheme: &str| required.iter().any(|required| required == scheme);
+        required.is_empty() || self.client.ids().iter().any(|(scheme, _)| is_required(scheme))
     }
 
     /// Takes a token of SASL.

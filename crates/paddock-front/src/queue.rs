@@ -1,11 +1,14 @@
 //! Requests of a connection that the engine has to answer.
 
+mod paths;
+
 use std::collections::VecDeque;
 
 use paddock_state::Slot;
 
 use crate::Limits;
 use crate::audit::AuditedWrite;
+use paths::Paths;
 
 /// A request that was handed to the engine.
 #[derive(Debug)]
@@ -18,8 +21,8 @@ pub(crate) struct Waiting<Span> {
     pub(crate) op: i32,
     /// The request is a long multi.
     is_long: bool,
-    /// Path that it is about, which may be cut off; empty if there is none.
-    pub(crate) path: Box<[u8]>,
+    /// Bytes of its path.
+    path_bytes: u16,
     /// Present if it is traced.
     pub(crate) span: Option<Span>,
     /// Present if it is a write and there is an audit log.
@@ -32,6 +35,8 @@ pub(crate) struct Waiting<Span> {
 #[derive(Debug)]
 pub(crate) struct Queue<Span> {
     waiting: VecDeque<Waiting<Span>>,
+    /// Paths that these requests are about, which may be cut off; empty where there is none.
+    paths: Paths,
     /// Place of the oldest one, or of the next if there is none.
     first: Slot,
     /// Size of these requests, and of replies that came early, together, in bytes.
@@ -46,6 +51,7 @@ impl<Span> Queue<Span> {
     pub(crate) fn new(limits: &Limits) -> Queue<Span> {
         Queue {
             waiting: VecDeque::new(),
+            paths: Paths::default(),
             first: Slot::default(),
             bytes: 0,
             long_bytes: 0,
@@ -73,18 +79,25 @@ impl<Span> Queue<Span> {
         if is_long {
             self.long_bytes += bytes;
         }
-        let (bytes, path) = (bytes as u32, path.into());
+        self.paths.push(path);
+        let (bytes, path_bytes) = (bytes as u32, path.len() as u16);
         self.waiting.push_back(Waiting {
             since_us,
             bytes,
             op,
             is_long,
-            path,
+            path_bytes,
             span,
             audited,
             early_reply: None,
         });
         slot
+    }
+
+    /// Nothing waits any more: little memory is kept for later.
+    #[inline]
+    pub(crate) fn rest(&mut self) {
+        self.paths.rest();
     }
 
     /// True if the request at this place is the oldest one.
@@ -109,8 +122,8 @@ impl<Span> Queue<Span> {
         Some(reply)
     }
 
-    /// Takes the oldest request, which was answered by `reply_bytes` bytes.
-    pub(crate) fn pop(&mut self, reply_bytes: usize) -> Waiting<Span> {
+    /// Takes the oldest request, which was answered by `reply_bytes` bytes, with its path.
+    pub(crate) fn pop(&mut self, reply_bytes: usize) -> (Waiting<Span>, &[u8]) {
         self.note_reply(reply_bytes);
         let waiting = self.waiting.pop_front().expect("the engine answers each request once");
         self.first = self.first.next();
@@ -118,7 +131,8 @@ impl<Span> Queue<Span> {
         if waiting.is_long {
             self.long_bytes -= waiting.bytes as usize;
         }
-        waiting
+        let path_bytes = usize::from(waiting.path_bytes);
+        (waiting, self.paths.pop(path_bytes))
     }
 
     /// Goes by a reply of its bytes, by the front or the engine, for what to expect of the next one.
@@ -130,33 +144,40 @@ impl<Span> Queue<Span> {
         self.reply_bytes_expected = (expected - expected / 8).max(bytes).max(1);
     }
 
+    #[inline]
     pub(crate) fn oldest(&self) -> Option<&Waiting<Span>> {
         self.waiting.front()
     }
 
+    #[inline]
     pub(crate) fn len(&self) -> usize {
         self.waiting.len()
     }
 
+    #[inline]
     pub(crate) fn is_empty(&self) -> bool {
         self.waiting.is_empty()
     }
 
     /// Size of the requests together, in bytes.
+    #[inline]
     pub(crate) fn bytes(&self) -> usize {
         self.bytes
     }
 
     /// Size of the long multis among the requests, in bytes.
+    #[inline]
     pub(crate) fn long_bytes(&self) -> usize {
         self.long_bytes
     }
 
+    #[inline]
     pub(crate) fn reply_bytes_expected(&self) -> usize {
         self.reply_bytes_expected as usize
     }
 
     /// Requests that may wait at once, so that their replies have room in `room` bytes.
+    #[inline]
     pub(crate) fn capacity(&self, room: usize, limits: &Limits) -> usize {
         (room / self.reply_bytes_expected()).clamp(1, limits.waiting_max)
     }
@@ -164,6 +185,7 @@ impl<Span> Queue<Span> {
     pub(crate) fn drain(&mut self) -> impl Iterator<Item = Waiting<Span>> {
         (self.bytes, self.long_bytes) = (0, 0);
         self.first = self.next_slot();
+        self.paths.clear();
         self.waiting.drain(..)
     }
 }
@@ -184,7 +206,7 @@ mod tests {
         for _ in 0..200 {
             queue.push(0, (1, 50, false), b"/a", None, None);
             assert_eq!(queue.bytes(), 50);
-            assert_eq!(*queue.pop(100).path, *b"/a");
+            assert_eq!(queue.pop(100).1, b"/a");
         }
         assert_eq!(queue.capacity(limits.unsent_bytes_max, &limits), limits.waiting_max);
         queue.push(0, (1, 50, false), b"", None, None);

@@ -7,24 +7,29 @@
 
 mod bucket;
 mod rule;
+mod tenant;
 mod wait;
 
-use std::collections::HashMap;
-use std::net::IpAddr;
+use std::hash::RandomState;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
-use paddock_proto::IdList;
+use smallvec::SmallVec;
 
 use bucket::Buckets;
 pub use rule::{RateRule, RateRuleError, RateRules, Rates, TenantKind};
+pub(crate) use tenant::RatedRequest;
+use tenant::{TenantKey, TenantName};
 pub(crate) use wait::RateWait;
 
 /// Tenants of one kind that are told apart. When there are more, those that have not asked for anything lately are forgotten, and
 /// if that does not help, the others share one bucket.
 const TENANTS_MAX: usize = 10_000;
 /// Name of the bucket of those that are too many to be told apart.
-const OTHERS: &str = "(others)";
+const OTHERS: TenantName<'static> = TenantName::Text("(others)");
+
+/// Tenants of a rule. Clients choose the names of many of them, so the hash is one that they cannot foresee.
+type Tenants = hashbrown::HashMap<TenantKey, Arc<Tenant>, RandomState>;
 
 /// Limits of rate of one member, with what its tenants have used.
 #[derive(Debug, Default)]
@@ -43,7 +48,7 @@ pub(crate) struct RateSettings {
 #[derive(Debug)]
 struct RuleInForce {
     rule: RateRule,
-    tenants: Mutex<HashMap<Box<str>, Arc<Tenant>>>,
+    tenants: Mutex<Tenants>,
 }
 
 #[derive(Debug, Default)]
@@ -59,6 +64,12 @@ struct TenantCounts {
     over_soft: AtomicU64,
     delayed: AtomicU64,
     refused: AtomicU64,
+}
+
+impl Tenant {
+    fn buckets(&self) -> MutexGuard<'_, Buckets> {
+        self.buckets.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 /// The use that a tenant has made of a member since its rule is in force.
@@ -77,16 +88,6 @@ pub struct TenantUse {
     pub delayed: u64,
     /// Requests that were refused.
     pub refused: u64,
-}
-
-/// A request, as limits of rate see it.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct RatedRequest<'a> {
-    /// Empty if it is about none.
-    pub(crate) path: &'a str,
-    pub(crate) ids: IdList<'a>,
-    pub(crate) address: IpAddr,
-    pub(crate) bytes: usize,
 }
 
 /// The decision about a request.
@@ -144,20 +145,22 @@ impl RateSettings {
         self.rules.is_empty()
     }
 
-    fn tenants_of(&self, rule: &RateRule) -> Option<HashMap<Box<str>, Arc<Tenant>>> {
+    fn tenants_of(&self, rule: &RateRule) -> Option<Tenants> {
         let same = self.rules.iter().find(|in_force| in_force.rule == *rule)?;
         Some(same.tenants().clone())
     }
 
     /// Decides about a request at this time of the monotonic clock, in milliseconds, and counts it. It is paid for unless it is refused.
     pub(crate) fn decide(&self, request: &RatedRequest<'_>, now_ms: u64) -> RateVerdict {
-        let concerned: Vec<(&RuleInForce, String)> =
-            TenantKind::ALL.iter().filter_map(|kind| self.rule_about(*kind, request)).collect();
-        let tenants: Vec<Arc<Tenant>> =
-            concerned.iter().map(|(in_force, name)| in_force.tenant(name, now_ms)).collect();
-        let both = || concerned.iter().zip(&tenants);
+        // One for each kind at most.
+        let mut concerned: SmallVec<[(&RuleInForce, TenantName<'_>, Arc<Tenant>); 3]> = SmallVec::new();
+        for kind in TenantKind::ALL {
+            if let Some((in_force, name)) = self.rule_about(kind, request) {
+                concerned.push((in_force, name, in_force.tenant(&name, now_ms)));
+            }
+        }
         let (mut wait_ms, mut slowest) = (0, None);
-        for ((in_force, name), tenant) in both() {
+        for (in_force, name, tenant) in &concerned {
             let tenant_wait_ms = tenant.buckets().wait_ms(&in_force.rule.rates, now_ms);
             if tenant_wait_ms > wait_ms {
                 (wait_ms, slowest) = (tenant_wait_ms, Some((name, tenant)));
@@ -165,10 +168,10 @@ impl RateSettings {
         }
         if let Some((name, tenant)) = slowest.filter(|_| wait_ms > u64::from(self.wait_ms_max)) {
             tenant.counts.refused.fetch_add(1, Relaxed);
-            return RateVerdict::Refuse { tenant: name.clone() };
+            return RateVerdict::Refuse { tenant: name.to_string() };
         }
         let mut above_soft = None;
-        for ((in_force, name), tenant) in both() {
+        for (in_force, name, tenant) in &concerned {
             let is_above = tenant.buckets().pay(&in_force.rule.rates, request.bytes as u64, now_ms);
             tenant.counts.requests.fetch_add(1, Relaxed);
             tenant.counts.bytes.fetch_add(request.bytes as u64, Relaxed);
@@ -180,57 +183,55 @@ impl RateSettings {
         match (slowest, above_soft) {
             (Some((name, tenant)), _) => {
                 tenant.counts.delayed.fetch_add(1, Relaxed);
-                RateVerdict::WaitUntil { ms: now_ms + wait_ms, tenant: name.clone() }
+                RateVerdict::WaitUntil { ms: now_ms + wait_ms, tenant: name.to_string() }
             }
-            (None, Some(name)) => RateVerdict::TakeAboveSoft(name.clone()),
+            (None, Some(name)) => RateVerdict::TakeAboveSoft(name.to_string()),
             (None, None) => RateVerdict::Take,
         }
     }
 
     /// The rule of a kind that a request falls under, with its tenant: one that names the tenant counts before one for each by itself.
-    fn rule_about(&self, kind: TenantKind, request: &RatedRequest<'_>) -> Option<(&RuleInForce, String)> {
+    fn rule_about<'a>(
+        &'a self,
+        kind: TenantKind,
+        request: &RatedRequest<'a>,
+    ) -> Option<(&'a RuleInForce, TenantName<'a>)> {
         let of_kind = self.rules.iter().filter(|in_force| in_force.rule.kind == kind);
         let found = of_kind.filter_map(|in_force| Some((in_force, in_force.rule.tenant_of(request)?)));
-        found.max_by_key(|(in_force, name)| (in_force.rule.name.is_some(), name.len()))
+        found.max_by_key(|(in_force, _)| in_force.rule.name.as_ref().map(String::len))
     }
 }
 
 impl RuleInForce {
-    fn tenants(&self) -> MutexGuard<'_, HashMap<Box<str>, Arc<Tenant>>> {
+    fn tenants(&self) -> MutexGuard<'_, Tenants> {
         self.tenants.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn tenant(&self, name: &str, now_ms: u64) -> Arc<Tenant> {
+    fn tenant(&self, name: &TenantName<'_>, now_ms: u64) -> Arc<Tenant> {
         let mut tenants = self.tenants();
         if let Some(tenant) = tenants.get(name) {
             return tenant.clone();
         }
         if tenants.len() >= TENANTS_MAX {
-            tenants.retain(|name, tenant| &**name == OTHERS || !tenant.buckets().is_full(now_ms));
+            tenants.retain(|key, tenant| key.name() == OTHERS || !tenant.buckets().is_full(now_ms));
         }
-        let name = if tenants.len() >= TENANTS_MAX { OTHERS } else { name };
+        let name = if tenants.len() >= TENANTS_MAX { &OTHERS } else { name };
         tenants.entry(name.into()).or_default().clone()
     }
 
     fn uses(&self) -> Vec<TenantUse> {
         let count = |counter: &AtomicU64| counter.load(Relaxed);
         let tenants = self.tenants();
-        let to_use = |(name, tenant): (&str, &Tenant)| TenantUse {
+        let to_use = |(key, tenant): (&TenantKey, &Arc<Tenant>)| TenantUse {
             kind: self.rule.kind,
-            name: name.to_string(),
+            name: key.name().to_string(),
             requests: count(&tenant.counts.requests),
             bytes: count(&tenant.counts.bytes),
             over_soft: count(&tenant.counts.over_soft),
             delayed: count(&tenant.counts.delayed),
             refused: count(&tenant.counts.refused),
         };
-        tenants.iter().map(|(name, tenant)| to_use((&**name, &**tenant))).collect()
-    }
-}
-
-impl Tenant {
-    fn buckets(&self) -> MutexGuard<'_, Buckets> {
-        self.buckets.lock().unwrap_or_else(PoisonError::into_inner)
+        tenants.iter().map(to_use).collect()
     }
 }
 

@@ -150,16 +150,39 @@ impl<'a> IdList<'a> {
     /// No identities.
     pub const NONE: IdList<'static> = IdList { wire: &[0, 0, 0, 0] };
 
+    /// Checks what may have come from anywhere.
     pub fn decode(reader: &mut Reader<'a>) -> Result<IdList<'a>, DecodeError> {
         let all = reader.rest();
         for _ in 0..reader.count()? {
-            decode_field(reader)?;
-            decode_field(reader)?;
+            reader.buffer()?;
+            reader.buffer()?;
         }
-        Ok(IdList { wire: &all[..all.len() - reader.rest().len()] })
+        let list = IdList { wire: &all[..all.len() - reader.rest().len()] };
+        // Nearly all are ASCII, lengths included: that is seen at a glance.
+        if !list.wire.is_ascii() {
+            list.check()?;
+        }
+        Ok(list)
     }
 
-    /// The wire form of `ids`, for `decode`.
+    /// Checks each field. One that is null is not ASCII by its length, and is good.
+    #[cold]
+    fn check(&self) -> Result<(), DecodeError> {
+        let mut reader = Reader::new(self.wire);
+        for _ in 0..reader.count()? {
+            decode_field(&mut reader)?;
+            decode_field(&mut reader)?;
+        }
+        Ok(())
+    }
+
+    /// The list in a wire form that [`IdList::encode`] has made, which is not checked again: of any other it panics later.
+    #[inline]
+    pub fn of_encoded(wire: &'a [u8]) -> IdList<'a> {
+        IdList { wire }
+    }
+
+    /// The wire form of `ids`, for `decode` and `of_encoded`.
     pub fn encode(ids: &[Id]) -> Vec<u8> {
         let mut wire = Vec::new();
         wire.put_count(ids.len());
@@ -167,6 +190,7 @@ impl<'a> IdList<'a> {
         wire
     }
 
+    #[inline]
     pub fn wire(&self) -> &'a [u8] {
         self.wire
     }
@@ -234,5 +258,19 @@ mod tests {
         let list = IdList::decode(&mut Reader::new(&wire)).unwrap();
         assert_eq!(list.iter().collect::<Vec<_>>(), [("ip", "127.0.0.1"), ("digest", "a:b")]);
         assert_eq!(IdList::NONE.iter().count(), 0);
+    }
+
+    #[test]
+    fn identities_that_are_not_ascii_are_checked_field_by_field() {
+        let wire = IdList::encode(&[Id::new("ip", "127.0.0.1"), Id::new("digest", "jürgen:x")]);
+        let list = IdList::decode(&mut Reader::new(&wire)).unwrap();
+        assert_eq!(list, IdList::of_encoded(&wire));
+        assert!(list.iter().eq([("ip", "127.0.0.1"), ("digest", "jürgen:x")]));
+        let mut bad = wire.clone();
+        *bad.iter_mut().find(|byte| !byte.is_ascii()).unwrap() = b'x';
+        assert_eq!(IdList::decode(&mut Reader::new(&bad)), Err(DecodeError::NotUtf8));
+        assert_eq!(IdList::decode(&mut Reader::new(&wire[..wire.len() - 1])), Err(DecodeError::Truncated));
+        let null = [0, 0, 0, 1, 0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0];
+        assert!(IdList::decode(&mut Reader::new(&null)).unwrap().iter().eq([("", "")]));
     }
 }

@@ -27,10 +27,13 @@ impl ReplyHeader {
         ReplyHeader { xid, zxid, error: Some(error) }
     }
 
+    #[inline]
     pub fn encode(&self, out: &mut Vec<u8>) {
-        out.put_i32(self.xid.0);
-        out.put_i64(self.zxid.0);
-        out.put_i32(self.error.map_or(0, ErrorCode::code));
+        let mut wire = [0; ReplyHeader::BYTES];
+        wire[..4].copy_from_slice(&self.xid.0.to_be_bytes());
+        wire[4..12].copy_from_slice(&self.zxid.0.to_be_bytes());
+        wire[12..].copy_from_slice(&self.error.map_or(0, ErrorCode::code).to_be_bytes());
+        out.extend_from_slice(&wire);
     }
 
     pub fn decode(reader: &mut Reader<'_>) -> Result<ReplyHeader, DecodeError> {

@@ -1,6 +1,6 @@
 //! The `Stat` of a znode, as clients see it.
 
-use crate::jute::{DecodeError, Reader, Writer};
+use crate::jute::{DecodeError, Reader};
 use crate::{SessionId, Zxid};
 
 /// Stat of a znode, as a server tells it: 68 bytes on the wire.
@@ -39,17 +39,20 @@ impl Stat {
 
     /// Appends it in jute.
     pub fn encode(&self, out: &mut Vec<u8>) {
-        out.put_i64(self.czxid.0);
-        out.put_i64(self.mzxid.0);
-        out.put_i64(self.ctime_ms);
-        out.put_i64(self.mtime_ms);
-        out.put_i32(self.version);
-        out.put_i32(self.cversion);
-        out.put_i32(self.aversion);
-        out.put_i64(self.ephemeral_owner.0);
-        out.put_i32(self.data_length);
-        out.put_i32(self.num_children);
-        out.put_i64(self.pzxid.0);
+        // Room is asked for once, not for each field.
+        let mut wire = [0; Stat::BYTES];
+        wire[..8].copy_from_slice(&self.czxid.0.to_be_bytes());
+        wire[8..16].copy_from_slice(&self.mzxid.0.to_be_bytes());
+        wire[16..24].copy_from_slice(&self.ctime_ms.to_be_bytes());
+        wire[24..32].copy_from_slice(&self.mtime_ms.to_be_bytes());
+        wire[32..36].copy_from_slice(&self.version.to_be_bytes());
+        wire[36..40].copy_from_slice(&self.cversion.to_be_bytes());
+        wire[40..44].copy_from_slice(&self.aversion.to_be_bytes());
+        wire[44..52].copy_from_slice(&self.ephemeral_owner.0.to_be_bytes());
+        wire[52..56].copy_from_slice(&self.data_length.to_be_bytes());
+        wire[56..60].copy_from_slice(&self.num_children.to_be_bytes());
+        wire[60..].copy_from_slice(&self.pzxid.0.to_be_bytes());
+        out.extend_from_slice(&wire);
     }
 
     /// Reads it from a reply, in jute.

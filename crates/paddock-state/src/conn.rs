@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use paddock_proto::jute::Reader;
 use paddock_proto::{Dialect, Id, IdList, SessionId};
 
 /// A client connection of this member. The number is never used again, and says which worker owns the connection,
@@ -68,7 +67,7 @@ impl Client {
 
     #[inline]
     pub fn ids(&self) -> IdList<'_> {
-        IdList::decode(&mut Reader::new(&self.ids)).expect("the list was encoded by IdList::encode")
+        IdList::of_encoded(&self.ids)
     }
 }
 

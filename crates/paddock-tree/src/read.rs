@@ -130,8 +130,9 @@ impl Tree {
 
     fn get_data(&self, path: &str, asker: &Asker<'_>, out: &mut Vec<u8>) -> Result<(), ErrorCode> {
         let node = self.find_readable(path, asker)?;
-        out.put_buffer(self.store.data(node));
-        self.store.stat(node).encode(out);
+        let data = self.store.data(node);
+        out.put_buffer(data);
+        self.store.stat_of_data(node, data).encode(out);
         Ok(())
     }
 

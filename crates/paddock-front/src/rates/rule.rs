@@ -1,11 +1,13 @@
 //! Rules of rates, and the form in which files have them: `KIND[=NAME]:LIMIT=NUMBER[,LIMIT=NUMBER…]`, several with `;` between.
 
 use std::fmt;
+use std::net::IpAddr;
 use std::str::FromStr;
 
+use memchr::memchr;
 use paddock_proto::is_at_or_below;
 
-use super::RatedRequest;
+use super::tenant::{RatedRequest, TenantName};
 
 /// The property of a request by which its tenant is told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,20 +75,21 @@ impl TenantKind {
 
 impl RateRule {
     /// The tenant of this rule that a request is of, if it is one.
-    pub(super) fn tenant_of(&self, request: &RatedRequest<'_>) -> Option<String> {
-        match (self.kind, &self.name) {
-            (TenantKind::Path, Some(top)) => is_at_or_below(request.path, top).then(|| top.clone()),
-            (TenantKind::Path, None) => Some(top_level(request.path)?.to_owned()),
+    pub(super) fn tenant_of<'a>(&'a self, request: &RatedRequest<'a>) -> Option<TenantName<'a>> {
+        let text = match (self.kind, &self.name) {
+            (TenantKind::Path, Some(top)) => is_at_or_below(request.path, top).then_some(&**top),
+            (TenantKind::Path, None) => top_level(request.path),
             (TenantKind::User, name) => {
                 let mut users = request.ids.iter().filter_map(|(scheme, id)| user(scheme, id));
-                let is_it = |user: &&str| name.as_ref().is_none_or(|name| name == user);
-                users.find(is_it).map(str::to_owned)
+                users.find(|user| name.as_ref().is_none_or(|name| name == user))
             }
             (TenantKind::Address, name) => {
-                let address = request.address.to_canonical().to_string();
-                name.as_ref().is_none_or(|name| *name == address).then_some(address)
+                let address = request.address.to_canonical();
+                let is_it = name.as_ref().is_none_or(|name| is_address(name, address));
+                return is_it.then_some(TenantName::Address(address));
             }
-        }
+        };
+        text.map(TenantName::Text)
     }
 
     fn tenants(&self) -> String {
@@ -97,10 +100,15 @@ impl RateRule {
     }
 }
 
+/// True if a text is this address, in whatever form.
+fn is_address(text: &str, address: IpAddr) -> bool {
+    text.parse::<IpAddr>().is_ok_and(|named| named.to_canonical() == address)
+}
+
 /// The first part of a path, with its slash.
 fn top_level(path: &str) -> Option<&str> {
     let below = path.strip_prefix('/').filter(|below| !below.is_empty())?;
-    Some(&path[..1 + below.find('/').unwrap_or(below.len())])
+    Some(&path[..1 + memchr(b'/', below.as_bytes()).unwrap_or(below.len())])
 }
 
 /// The user of an identity that was proved: of a digest the name.
@@ -158,7 +166,7 @@ fn parse(text: &str) -> Option<RateRule> {
     let is_name = |name: &String| match kind {
         TenantKind::Path => name.starts_with('/'),
         TenantKind::User => !name.is_empty(),
-        TenantKind::Address => name.parse::<std::net::IpAddr>().is_ok(),
+        TenantKind::Address => name.parse::<IpAddr>().is_ok(),
     };
     if !name.as_ref().is_none_or(is_name) {
         return None;

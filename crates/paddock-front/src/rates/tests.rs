@@ -1,4 +1,4 @@
-use paddock_proto::Id;
+use paddock_proto::{Id, IdList};
 
 use super::*;
 
@@ -107,7 +107,15 @@ fn tenants_that_are_too_many_share_one_bucket_and_idle_ones_make_room() {
         assert_eq!(decide(&limits, &[], &format!("/{number}"), 1, 0), RateVerdict::Take);
     }
     assert_eq!(decide(&limits, &[], "/new", 1, 0), RateVerdict::Take);
-    assert_eq!(limits.tenants(usize::MAX).iter().filter(|one| one.name == OTHERS).count(), 1);
+    assert_eq!(limits.tenants(usize::MAX).iter().filter(|one| one.name == OTHERS.to_string()).count(), 1);
     assert_eq!(decide(&limits, &[], "/newer", 1, 2000), RateVerdict::Take);
     assert_eq!(limits.tenants(usize::MAX).len(), 2, "others have asked for nothing lately");
+}
+
+#[test]
+fn an_address_is_the_same_in_every_form() {
+    let limits = limits("address=::ffff:10.0.0.7:requests=1");
+    decide(&limits, &[], "/a", 1, 0);
+    let [used] = &limits.tenants(9)[..] else { panic!("one tenant") };
+    assert_eq!((&*used.name, used.requests), (ADDRESS, 1));
 }

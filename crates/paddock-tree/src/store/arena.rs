@@ -156,6 +156,7 @@ impl Arena {
     }
 
     /// The bytes of the slot, and whatever lies behind it.
+    #[inline]
     pub(super) fn bytes_from(&self, slot: SlotId) -> &[u8] {
         let (bytes, at) = locate(&self.chunks, slot);
         &bytes[at..]
@@ -226,6 +227,7 @@ impl Arena {
     }
 }
 
+#[inline]
 fn locate(chunks: &[Chunk], slot: SlotId) -> (&[u8], usize) {
     (&chunks[(slot.0 >> CHUNK_BITS) as usize].bytes, (slot.0 % CHUNK) as usize * GRANULE)
 }

@@ -91,8 +91,18 @@ impl Blobs {
         self.insert(&name, data)
     }
 
+    /// Numbers of a byte or two stand in front of nearly every name: its head, and the length of data if there are any.
+    #[inline]
     pub(super) fn name(&self, id: BlobId) -> &[u8] {
-        self.parts(id).0
+        let bytes = self.bytes_from(id);
+        let (len, rest) = match bytes {
+            [head @ 0..0x80, rest @ ..] if head & 1 == 1 => (head >> 1, rest),
+            [head @ 0..0x80, 0..0x80, rest @ ..] | [head @ 0..0x80, _, 0..0x80, rest @ ..] => {
+                (head >> 1, rest)
+            }
+            _ => return self.parts(id).0,
+        };
+        &rest[..usize::from(len)]
     }
 
     pub(super) fn data(&self, id: BlobId) -> Option<&[u8]> {
@@ -116,6 +126,7 @@ impl Blobs {
         [0, 64, 128].into_iter().filter_map(|at| bytes.get(at)).map(|byte| usize::from(*byte)).sum()
     }
 
+    #[inline]
     fn bytes_from(&self, id: BlobId) -> &[u8] {
         match id.home() {
             Home::Slot(slot) => self.arena.bytes_from(slot),

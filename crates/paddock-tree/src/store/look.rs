@@ -166,6 +166,11 @@ impl Store {
 
     /// As clients see it.
     pub(crate) fn stat(&self, id: NodeId) -> Stat {
+        self.stat_of_data(id, self.data(id))
+    }
+
+    /// Stat of a znode whose data were looked up already, as clients see it.
+    pub(crate) fn stat_of_data(&self, id: NodeId, data: Option<&[u8]>) -> Stat {
         let (node, extra) = (&self.nodes[id.0], self.extra(id));
         let children = extra.children as i32;
         Stat {
@@ -181,7 +186,7 @@ impl Store {
                 ZnodeKind::Ephemeral(session) => session,
                 ZnodeKind::Persistent | ZnodeKind::Container | ZnodeKind::Ttl { .. } => SessionId::NONE,
             },
-            data_length: self.data_len(id) as i32,
+            data_length: data.map_or(0, <[u8]>::len) as i32,
             num_children: children,
             pzxid: Zxid(extra.pzxid),
         }
