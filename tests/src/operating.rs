@@ -118,6 +118,7 @@ const RESET: &str =
 const UNKNOWN_WORD: &str =
     "a word that there is not is taken for the length of a request, which is too large";
 const ALONE: &str = "a member alone is a quorum of one; ZooKeeper tells it of ensembles only";
+const LEVELS: &str = "ZooKeeper has no feature levels";
 const DIGEST: &str = "ZooKeeper tells a digest after every 128 transactions, Paddock that of now";
 const BY_POST: &str =
     "any page can have a browser send a GET: what changes something is for administrators here, by POST";
@@ -162,6 +163,7 @@ const FIELDS: &[(&str, Meant, &str)] = &[
     ("mntr zk_client_buffer_*", PaddockOnly, OWN_LIMITS),
     ("mntr zk_memory_limit_exceeded", PaddockOnly, OWN_LIMITS),
     ("mntr zk_quorum_size", PaddockOnly, ALONE),
+    ("mntr zk_feature_level", PaddockOnly, LEVELS),
     ("cons connection.*lat", Chance, TIME),
     ("cons connection.est", Values, TIME),
     (
@@ -205,6 +207,7 @@ const FIELDS: &[(&str, Meant, &str)] = &[
     ("/monitor client_buffer_*", PaddockOnly, OWN_LIMITS),
     ("/monitor memory_limit_exceeded", PaddockOnly, OWN_LIMITS),
     ("/monitor quorum_size", PaddockOnly, ALONE),
+    ("/monitor feature_level", PaddockOnly, LEVELS),
     ("/monitor open_file_descriptor_count", Chance, MACHINE_FILES),
     ("/monitor packets_sent", Values, OWN_CONNECTION),
     ("/monitor uptime", Chance, TIME),

@@ -7,6 +7,7 @@ use paddock_replica::Founding;
 #[cfg(test)]
 use paddock_replica::Membership;
 use paddock_storage::GroupNumber;
+use paddock_tree::FeatureLevel;
 
 use crate::MemberSettings;
 
@@ -49,6 +50,8 @@ pub struct Config {
     pub linearizable_reads: bool,
     /// Zxids are stamps of the leader's clock where this member leads. See `ReplicaOptions`.
     pub stamps: bool,
+    /// Level of the features that this program knows: that of its build, but in tests.
+    pub known_level: FeatureLevel,
     /// Milliseconds in a second by which clocks may drift apart, if leaders may answer without asking. See
     /// `ReplicaOptions`.
     pub lease_clock_bound_ms: Option<u64>,
@@ -114,6 +117,7 @@ impl Config {
             piece_bytes: 100,
             linearizable_reads: false,
             stamps: false,
+            known_level: FeatureLevel::NONE,
             lease_clock_bound_ms: None,
             secret: SessionSecret([7; SessionSecret::BYTES]),
             seed: 1,

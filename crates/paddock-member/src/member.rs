@@ -15,6 +15,7 @@ use paddock_storage::snapshot::SnapshotFile;
 use paddock_storage::{
     DirLock, Disk, GroupNumber, Housekeeper, Index, Log, LogError, PAYLOAD_BYTES_MAX, Record, Term,
 };
+use paddock_tree::{FeatureLevel, UnknownLevel};
 
 use crate::config::HOME;
 use crate::incoming::{self, Incoming, IncomingError};
@@ -54,6 +55,9 @@ pub enum MemberError {
     /// The state that was taken over could not be loaded.
     #[error(transparent)]
     Recovery(#[from] RecoveryError),
+    /// The ensemble uses features that this program does not know.
+    #[error(transparent)]
+    FeatureLevel(#[from] UnknownLevel),
     #[error(
         "the state of this member is not the one that most others have, at entry {index}: it stopped; when it is started \
          again, it puts its files aside and fetches the state from the leader"
@@ -299,7 +303,10 @@ impl Member {
             self.mark()?;
         }
         (0..self.groups.len()).for_each(|at| self.look_at_snapshots(at, shell));
-        Ok(())
+        match self.presence.unknown_level() {
+            Some(unknown) => Err(unknown.clone().into()),
+            None => Ok(()),
+        }
     }
 
     /// Begins a snapshot of a group if it is time, or goes on with its own. A member takes one at a time.
@@ -439,6 +446,7 @@ impl Member {
         let path = incoming.install(install, &mut self.log)?;
         let file = SnapshotFile { index: Index(install.index), path };
         let (mut tree, _) = recovery::load(self.disk.as_ref(), &file, shell)?;
+        tree.raised_level().check(self.config.known_level)?;
         tree.set_long_list(self.config.long_list);
         tracing::info!(zxid = %tree.zxid(), "snapshot of the leader installed");
         let now = shell.now();
@@ -599,6 +607,8 @@ fn replica_options(config: &Config) -> ReplicaOptions {
         entry_bytes_kept: config.settings.entry_bytes_kept,
         linearizable_reads: config.linearizable_reads,
         stamps: config.stamps,
+        known_level: config.known_level,
+        level_max: FeatureLevel(config.settings.feature_level_max.try_into().unwrap_or(u16::MAX)),
         lease_clock_bound_ms: config.lease_clock_bound_ms,
         seed: config.seed,
         secret: config.secret,

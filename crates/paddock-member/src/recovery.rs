@@ -11,7 +11,7 @@ use paddock_storage::{
     DirLock, Disk, GroupNumber, Index, LockError, Log, LogError, LogOptions, Progress, ReadLog, Record,
     Replay, SnapshotError, SnapshotMeta, SnapshotReader, Term,
 };
-use paddock_tree::{LoadError, Tree, TreeLoader};
+use paddock_tree::{LoadError, Tree, TreeLoader, UnknownLevel};
 
 use crate::clock::Clock;
 use crate::config::HOME;
@@ -47,6 +47,9 @@ pub enum RecoveryError {
         #[source]
         source: LoadError,
     },
+    /// The state uses features that this program does not know. Nothing was touched.
+    #[error(transparent)]
+    FeatureLevel(#[from] UnknownLevel),
     #[error("snapshot {} ends within a piece; restore another one", path.display())]
     Incomplete { path: PathBuf },
     #[error("snapshot {} says nothing of the ensemble's members; restore another one", path.display())]
@@ -139,6 +142,10 @@ pub(crate) fn recover(
     let has_nothing = meta.index == Index(0) && hard_state.incarnation == 0 && entries.is_empty();
     if has_nothing && identity.is_some() && diverged_at.is_none() {
         return Err(RecoveryError::LogMissing { data_dir: config.data_dir.clone(), log_dir });
+    }
+    tree.raised_level().check(config.known_level)?;
+    for raised in entries.iter().filter_map(LogEntry::raised_level) {
+        raised.check(config.known_level)?;
     }
     let is_learning = hard_state.silent_until > 0;
     check_ensemble(config, &tree, &entries, cluster, is_learning)?;
@@ -382,6 +389,7 @@ impl<C: Clock> Replay for Tails<'_, C> {
 mod tests {
     use paddock_state::Now;
     use paddock_storage::MemDisk;
+    use paddock_tree::FeatureLevel;
 
     use super::*;
 
@@ -411,6 +419,27 @@ mod tests {
             let refused = recover(Arc::new(disk.clone()), &Config::small(), &Now::default()).unwrap_err();
             assert!(matches!(refused, RecoveryError::AnotherGroup { group: 1, .. }), "{refused}");
         }
+    }
+
+    #[test]
+    fn a_log_of_a_level_that_is_not_known_is_refused_and_left_alone() {
+        let disk = MemDisk::new(1);
+        let mut first = found(&disk);
+        append(&mut first, 1, 1);
+        let (group, term, index) = (HOME, Term(1), Index(2));
+        first.log.append(Record::Entry { group, term, index, payload: b"\x07\0\x010.9.0" });
+        first.log.sync().unwrap();
+        drop(first);
+        let start = |known_level| {
+            let config = Config { known_level, ..Config::small() };
+            recover(Arc::new(disk.clone()), &config, &Now::default())
+        };
+        for _ in 0..2 {
+            let refused = start(FeatureLevel::NONE).unwrap_err();
+            assert!(matches!(refused, RecoveryError::FeatureLevel(_)), "{refused}");
+            assert!(refused.to_string().ends_with(": run release 0.9.0 or a later one"), "{refused}");
+        }
+        assert_eq!(entries(&start(FeatureLevel::KNOWN).unwrap()), [(1, 1), (2, 1)]);
     }
 
     #[test]

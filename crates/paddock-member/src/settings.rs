@@ -3,6 +3,7 @@
 use std::ops::RangeInclusive;
 
 use paddock_settings::{COUNT_MAX, MILLISECONDS_MAX, settings};
+use paddock_tree::FeatureLevel;
 
 settings! {
     /// Settings of a member that concern neither clients nor other members, as its operator gives them.
@@ -29,6 +30,9 @@ settings! {
         /// Bytes of changes, with what came of each, that are kept in memory for those who [follow them](backup.md#changes-as-they-come); 0 keeps
         /// none, as does a member without `admin_listen`, and there is nothing to follow.
         change_bytes_kept: usize = 16 << 20, number("bytes", 0..=i64::MAX), at_restart;
+        /// Highest feature level to which this member lets its ensemble rise. [Lower it before an upgrade](upgrading.md#feature-levels) that may have
+        /// to be taken back when all members have it.
+        feature_level_max: u32 = FeatureLevel::KNOWN.0 as u32, number("level", 0..=FeatureLevel::KNOWN.0 as i64), at_restart;
     }
 }
 

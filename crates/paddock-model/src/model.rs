@@ -35,6 +35,8 @@ pub struct Model {
     sessions: BTreeMap<SessionId, Session>,
     ensemble: Option<ModelEnsemble>,
     has_secret: bool,
+    /// Level of the features that the ensemble may use.
+    feature_level: u16,
 }
 
 #[derive(Clone, Debug)]
@@ -94,7 +96,15 @@ impl Model {
         let mut config = node(acl(1, "world", "anyone"));
         config.stat.aversion = -1;
         nodes.insert("/zookeeper/config".into(), Rc::new(config));
-        Model { zxid: 0, floor: 0, nodes, sessions: BTreeMap::new(), ensemble: None, has_secret: false }
+        Model {
+            zxid: 0,
+            floor: 0,
+            nodes,
+            sessions: BTreeMap::new(),
+            ensemble: None,
+            has_secret: false,
+            feature_level: 0,
+        }
     }
 
     pub fn zxid(&self) -> Zxid {
@@ -109,6 +119,15 @@ impl Model {
 
     pub fn paths(&self) -> impl Iterator<Item = &str> {
         self.nodes.keys().map(Rc::as_ref)
+    }
+
+    /// The ensemble may use the features up to this level, which never falls.
+    pub fn raise_level(&mut self, level: u16) {
+        self.feature_level = self.feature_level.max(level);
+    }
+
+    pub fn feature_level(&self) -> u16 {
+        self.feature_level
     }
 
     /// No write that follows takes a smaller zxid than this floor.

@@ -10,7 +10,7 @@ use paddock_replica::{
     SingleGroup, WORK_AT_ONCE,
 };
 use paddock_state::{ClientInput, ConnId, Now, Outboxes, Parcel, ProvenIds, RequestId};
-use paddock_tree::{Command, REMOVED_AT_ONCE, Tree};
+use paddock_tree::{Command, FeatureLevel, REMOVED_AT_ONCE, Tree};
 
 const WRITES: usize = 100;
 const DATA: [u8; 100] = [7; 100];
@@ -36,6 +36,8 @@ fn options() -> ReplicaOptions {
         stamps: false,
         lease_clock_bound_ms: None,
         secret: SessionSecret([7; SessionSecret::BYTES]),
+        known_level: FeatureLevel::NONE,
+        level_max: FeatureLevel::NONE,
         seed: 1,
         process: 1,
     }

@@ -1,5 +1,7 @@
 //! Place in the log up to which this member has applied it.
 
+use paddock_tree::FeatureLevel;
+
 #[derive(Debug)]
 pub(crate) struct AppliedPosition {
     index: u64,
@@ -8,11 +10,13 @@ pub(crate) struct AppliedPosition {
     installed: Option<u64>,
     /// The state has a secret for passwords of sessions.
     pub(crate) has_secret: bool,
+    /// Level of the features that the state may use.
+    pub(crate) level: FeatureLevel,
 }
 
 impl AppliedPosition {
     pub(crate) fn new((index, term): (u64, u64)) -> AppliedPosition {
-        AppliedPosition { index, term, installed: None, has_secret: false }
+        AppliedPosition { index, term, installed: None, has_secret: false, level: FeatureLevel::NONE }
     }
 
     pub(crate) fn index(&self) -> u64 {
@@ -35,7 +39,7 @@ impl AppliedPosition {
 
     /// A snapshot has taken the place of the state.
     pub(crate) fn install(&mut self, (index, term): (u64, u64)) {
-        *self = AppliedPosition { index, term, installed: Some(index), has_secret: self.has_secret };
+        (self.index, self.term, self.installed) = (index, term, Some(index));
     }
 
     /// True while the Raft library does not know of a snapshot that has taken the place of the state.

@@ -1,15 +1,16 @@
-//! Entries of the log that change its membership, and log entries as the Raft library has them.
+//! Entries of the log that are about the ensemble itself, as those that change its membership, and log entries as the Raft library has them.
 
 use bytes::Bytes;
 use paddock_proto::jute::{Reader, Writer};
+use paddock_tree::{FeatureLevel, RaisedLevel, UnknownLevel};
 use raft::eraftpb::{Entry, EntryType};
 
 use crate::batch::is_floor;
-use crate::log_entry::{CHANGE, COMMANDS, COMMANDS_WITH_FLOOR, FOUNDING, REFOUNDING};
+use crate::log_entry::{CHANGE, COMMANDS, COMMANDS_WITH_FLOOR, FOUNDING, LEVEL, REFOUNDING};
 use crate::membership::{MembershipStep, StepTo};
 use crate::{LogEntry, Membership};
 
-/// An entry that sets or changes the membership.
+/// An entry that is about the ensemble itself: most set or change the membership.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum ConfigurationEntry {
     /// The first entry of a log: all members that begin an ensemble write the same one.
@@ -18,13 +19,15 @@ pub(crate) enum ConfigurationEntry {
     Change(MembershipStep),
     /// Written by a survivor of a lost quorum: whatever was said before, these take part, in an ensemble of another id.
     Refounding { membership: Membership, cluster: u64, members: String },
+    /// All members know these features: they may be used from here on.
+    Level(RaisedLevel),
 }
 
 impl ConfigurationEntry {
     /// `None` for commands.
     pub(crate) fn decode(payload: &[u8]) -> Option<ConfigurationEntry> {
         let (kind, body) = payload.split_first()?;
-        let is_one = matches!(*kind, FOUNDING | CHANGE | REFOUNDING);
+        let is_one = matches!(*kind, FOUNDING | CHANGE | REFOUNDING | LEVEL);
         is_one.then(|| ConfigurationEntry::read(*kind, body).expect("what is in the log is whole"))
     }
 
@@ -38,6 +41,12 @@ impl ConfigurationEntry {
                 let membership = reader.buffer().ok()?.and_then(Membership::decode).unwrap_or_default();
                 let (cluster, members) = (reader.i64().ok()? as u64, reader.string().ok()?.to_owned());
                 Some(ConfigurationEntry::Refounding { membership, cluster, members })
+            }
+            LEVEL => {
+                let (level, since) = body.split_first_chunk::<2>()?;
+                let level = FeatureLevel(u16::from_be_bytes(*level));
+                let since = std::str::from_utf8(since).ok()?.to_owned();
+                Some(ConfigurationEntry::Level(RaisedLevel { level, since }))
             }
             _ => None,
         }
@@ -59,6 +68,11 @@ impl ConfigurationEntry {
                 out.put_buffer(Some(&membership.encode()));
                 out.put_i64(*cluster as i64);
                 out.put_string(members);
+            }
+            ConfigurationEntry::Level(RaisedLevel { level, since }) => {
+                out.push(LEVEL);
+                out.extend_from_slice(&level.0.to_be_bytes());
+                out.extend_from_slice(since.as_bytes());
             }
         }
         Bytes::from(out)
@@ -119,6 +133,15 @@ impl LogEntry {
         }
     }
 
+    /// The level to which this entry raises the ensemble.
+    pub fn raised_level(&self) -> Option<RaisedLevel> {
+        let is_one = self.payload.first() == Some(&LEVEL);
+        match is_one.then(|| ConfigurationEntry::decode(&self.payload))?? {
+            ConfigurationEntry::Level(raised) => Some(raised),
+            _ => None,
+        }
+    }
+
     /// Written by a survivor, alone: behind it there is another ensemble, of this member only.
     pub fn refounding(index: u64, term: u64, member: u64, seed: u64, members: &str) -> LogEntry {
         let membership = Membership::new(vec![member], vec![]);
@@ -127,6 +150,16 @@ impl LogEntry {
         let payload = ConfigurationEntry::Refounding { membership, cluster, members }.encode();
         LogEntry { index, term, payload }
     }
+}
+
+/// Checks that a program that knows the levels up to `known` may have these entries of another member.
+pub(crate) fn check_levels(entries: &[Entry], known: FeatureLevel) -> Result<(), UnknownLevel> {
+    for entry in entries.iter().filter(|entry| entry.data.first() == Some(&LEVEL)) {
+        if let Some(ConfigurationEntry::Level(raised)) = ConfigurationEntry::decode(&entry.data) {
+            raised.check(known)?;
+        }
+    }
+    Ok(())
 }
 
 /// An entry as the transaction log and the wire have it. Of a change the library looks at the entry's type only, so what
@@ -172,6 +205,7 @@ mod tests {
             ]),
             ConfigurationEntry::Change(Vec::new()),
             ConfigurationEntry::Refounding { membership, cluster: 7, members },
+            ConfigurationEntry::Level(RaisedLevel { level: FeatureLevel(258), since: "1.2.0".to_owned() }),
         ] {
             let payload = about.encode();
             assert_eq!(ConfigurationEntry::decode(&payload), Some(about.clone()));
@@ -193,9 +227,16 @@ mod tests {
             assert!(is_readable(&entry(readable)), "{readable:?}");
         }
         let longer = [&founding[..], &[0]].concat();
-        for other in
-            [&floored[..8], &[FOUNDING], &[CHANGE], &[REFOUNDING, 1], &[COMMANDS - 1], &[99, 1], &longer]
-        {
+        for other in [
+            &floored[..8],
+            &[FOUNDING],
+            &[CHANGE],
+            &[REFOUNDING, 1],
+            &[LEVEL, 1],
+            &[COMMANDS - 1],
+            &[99, 1],
+            &longer,
+        ] {
             assert!(!is_readable(&entry(other)), "{other:?}");
         }
         let mut change = Entry { context: Bytes::from_static(b"step"), ..Entry::default() };
@@ -203,6 +244,18 @@ mod tests {
         assert!(!is_readable(&change));
         change.context = ConfigurationEntry::encode_step(&vec![(3, StepTo::Voter)]).into();
         assert!(is_readable(&change));
+    }
+
+    #[test]
+    fn entries_of_a_level_that_is_not_known_are_not_taken() {
+        let raised = RaisedLevel { level: FeatureLevel(2), since: "1.2.0".to_owned() };
+        let data = ConfigurationEntry::Level(raised.clone()).encode();
+        let entries = [Entry::default(), Entry { data: data.clone(), ..Entry::default() }];
+        assert_eq!(check_levels(&entries, FeatureLevel(2)), Ok(()));
+        assert_eq!(check_levels(&entries, FeatureLevel(1)), Err(raised.check(FeatureLevel(1)).unwrap_err()));
+        let entry = |payload: Bytes| LogEntry { index: 4, term: 2, payload };
+        assert_eq!(entry(data).raised_level(), Some(raised));
+        assert_eq!(entry(ConfigurationEntry::Change(Vec::new()).encode()).raised_level(), None);
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use bytes::Bytes;
 use paddock_proto::{DecodeError, IdList, OpCode, SessionId};
-use paddock_tree::{Command, Origin};
+use paddock_tree::{Command, FeatureLevel, Origin};
 
 use crate::batch::{Batch, BatchBuilder, EntryBuilder};
 use crate::confirming::Confirming;
@@ -40,6 +40,8 @@ pub(crate) struct Leading {
     has_unproposed_ends: bool,
     /// The last entry that a process of each member had acknowledged to this leader, before another process followed it.
     acknowledged_before: BTreeMap<u64, Acknowledged>,
+    /// The feature level that this leader has proposed last.
+    proposed_level: FeatureLevel,
     /// True once this leader has announced the ensemble's name and members.
     has_named_ensemble: bool,
     /// True if an entry was proposed since the last tick, while the ensemble has no name.
@@ -62,6 +64,7 @@ impl Leading {
             ended_through: 0,
             has_unproposed_ends: false,
             acknowledged_before: BTreeMap::new(),
+            proposed_level: FeatureLevel::NONE,
             has_named_ensemble: false,
             has_proposed_unnamed: false,
         }
@@ -146,6 +149,13 @@ impl Leading {
             self.entries.pop_front();
         }
         Some(payload)
+    }
+
+    /// True the first time that this leader is to propose a level as high as this one.
+    pub(crate) fn begins_level(&mut self, level: FeatureLevel) -> bool {
+        let is_first = level > self.proposed_level;
+        self.proposed_level = self.proposed_level.max(level);
+        is_first
     }
 
     /// A tick has passed: an entry that should have named the ensemble may be proposed again.

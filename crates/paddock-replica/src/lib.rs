@@ -18,6 +18,7 @@ mod disk_age;
 mod durability;
 mod effects;
 mod entry_log;
+mod feature_levels;
 mod file_lists;
 mod founding;
 mod gates;

@@ -23,3 +23,5 @@ pub(crate) const COMMANDS_WITH_FLOOR: u8 = 6;
 pub(crate) const FOUNDING: u8 = 3;
 pub(crate) const CHANGE: u8 = 4;
 pub(crate) const REFOUNDING: u8 = 5;
+/// A feature level for the ensemble: see `feature_levels.rs`.
+pub(crate) const LEVEL: u8 = 7;

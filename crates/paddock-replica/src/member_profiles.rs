@@ -12,8 +12,8 @@ pub(crate) struct MemberProfiles {
 }
 
 impl MemberProfiles {
-    /// Bytes of a profile, at most.
-    const BYTES_MAX: usize = 1024;
+    /// Bytes of a profile, at most. Builds that know of no feature levels take some more, with the level behind it.
+    const BYTES_MAX: usize = 1000;
 
     /// From now on the other members are told this.
     pub(crate) fn set_own(&mut self, profile: Vec<u8>) {

@@ -6,6 +6,7 @@
 use bytes::Bytes;
 use paddock_proto::jute::{Reader, Writer};
 use paddock_proto::{DecodeError, SessionId};
+use paddock_tree::FeatureLevel;
 use raft::eraftpb::{Entry, EntryType, Message, MessageType};
 
 use crate::configuration::is_readable;
@@ -92,6 +93,8 @@ pub(crate) enum PeerMessage {
     Present {
         /// Facts of the sender for those who operate the ensemble.
         profile: Vec<u8>,
+        /// Level of the features that the sender's program knows, and lets its ensemble use.
+        level: FeatureLevel,
     },
     /// The sender's operator wants it to lead.
     WantsLead,
@@ -199,6 +202,9 @@ const CONFIRMED: u8 = 13;
 const WANTS_LEAD: u8 = 14;
 const FILE_LIST: u8 = 15;
 
+/// Mark in front of the feature level at the end of a sign of presence.
+const LEVEL_MARK: [u8; 4] = *b"\0lvl";
+
 /// True if a message is about the log or the leader, as most are, and not about a snapshot.
 pub fn is_of_log(message: &[u8]) -> bool {
     matches!(message.get(Envelope::BYTES), Some(&(RAFT | FORWARD | HEARD | CONFIRMED)))
@@ -268,9 +274,14 @@ impl PeerMessage {
                 out.put_i64(*index as i64);
                 out.put_i64(*digest as i64);
             }
-            PeerMessage::Present { profile } => {
+            PeerMessage::Present { profile, level } => {
                 out.push(PRESENT);
                 out.extend_from_slice(profile);
+                // Builds that know of no levels skip what stands behind a profile, and say nothing.
+                if *level > FeatureLevel::NONE {
+                    out.extend_from_slice(&LEVEL_MARK);
+                    out.extend_from_slice(&level.0.to_be_bytes());
+                }
             }
             PeerMessage::WantsLead => out.push(WANTS_LEAD),
             PeerMessage::FileList { lines } => {
@@ -323,12 +334,21 @@ impl PeerMessage {
             DIVERGED => {
                 Ok(PeerMessage::Diverged { index: reader.i64()? as u64, digest: reader.i64()? as u64 })
             }
-            PRESENT => Ok(PeerMessage::Present { profile: reader.rest().to_vec() }),
+            PRESENT => Ok(decode_present(reader.rest())),
             WANTS_LEAD => Ok(PeerMessage::WantsLead),
             FILE_LIST => Ok(PeerMessage::FileList { lines: reader.string()?.to_owned() }),
             other => Err(DecodeError::UnknownValue { field: "message between members", value: other.into() }),
         }
     }
+}
+
+fn decode_present(bytes: &[u8]) -> PeerMessage {
+    let told = bytes.split_last_chunk::<{ LEVEL_MARK.len() + 2 }>();
+    let told = told.filter(|(_, last)| last.starts_with(&LEVEL_MARK));
+    let (profile, level) = told.map_or((bytes, FeatureLevel::NONE), |(profile, &[.., high, low])| {
+        (profile, FeatureLevel(u16::from_be_bytes([high, low])))
+    });
+    PeerMessage::Present { profile: profile.to_vec(), level }
 }
 
 fn encode_greeting(greeting: &Greeting, out: &mut Vec<u8>) {
@@ -570,8 +590,10 @@ mod tests {
                 check(PeerMessage::Greeting(greeting));
             }
         }
-        check(PeerMessage::Present { profile: vec![] });
-        check(PeerMessage::Present { profile: b"version".to_vec() });
+        for level in [FeatureLevel::NONE, FeatureLevel(1), FeatureLevel(u16::MAX)] {
+            check(PeerMessage::Present { profile: vec![], level });
+            check(PeerMessage::Present { profile: b"version".to_vec(), level });
+        }
         check(PeerMessage::WantsLead);
         check(PeerMessage::FileList { lines: "server.1=a:1:2\n".to_owned() });
         let bytes = b"piece".to_vec();

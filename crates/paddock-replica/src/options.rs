@@ -1,6 +1,7 @@
 //! Settings of a member.
 
 use paddock_proto::SessionSecret;
+use paddock_tree::FeatureLevel;
 
 use crate::Membership;
 
@@ -31,6 +32,10 @@ pub struct ReplicaOptions {
     /// Zxids are stamps of the leader's clock, and not counted: those of several groups can be compared then. What an entry of the log says
     /// counts, so members may differ in it, and it may change from start to start.
     pub stamps: bool,
+    /// Level of the features that this program knows: a state of a higher one is refused.
+    pub known_level: FeatureLevel,
+    /// Level of the features up to which this member lets its ensemble rise, if that is lower.
+    pub level_max: FeatureLevel,
     /// Seed of the election timeouts: the same seed makes the same choices.
     pub seed: u64,
     /// Secret for passwords of sessions, drawn at each start: it becomes the ensemble's if this member leads one that has none.

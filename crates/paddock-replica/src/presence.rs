@@ -1,9 +1,11 @@
 //! Parts that a member has once, however many groups it holds: its disk and its process, the ensemble, its clients.
 
 use paddock_state::{Now, WatchTable};
+use paddock_tree::UnknownLevel;
 
 use crate::contact::Contact;
 use crate::disk_age::DiskAge;
+use crate::feature_levels::FeatureLevels;
 use crate::file_lists::FileLists;
 use crate::gates::Gates;
 use crate::joining::Joining;
@@ -19,6 +21,7 @@ pub struct Presence {
     pub(crate) cluster: OwnCluster,
     pub(crate) processes: Processes,
     pub(crate) file_lists: FileLists,
+    pub(crate) levels: FeatureLevels,
     pub(crate) disk_age: DiskAge,
     /// Admission by the others, of a member that has just come.
     pub(crate) joining: Joining,
@@ -39,6 +42,7 @@ impl Presence {
             cluster: OwnCluster::new(recovered.cluster, &recovered.entries),
             processes: Processes::default(),
             file_lists: FileLists::new(&options.founding.members, options.founding.files_change_members),
+            levels: FeatureLevels::new(options.known_level, options.level_max),
             disk_age: DiskAge::new(options.member, recovered),
             joining: Joining::new(options.member, silent_until),
             contact: Contact::new(now.monotonic_ms),
@@ -47,6 +51,11 @@ impl Presence {
             is_disk_full: false,
             options,
         }
+    }
+
+    /// The level of a state that this member has been sent, and whose features its program does not know: it has to stop.
+    pub fn unknown_level(&self) -> Option<&UnknownLevel> {
+        self.levels.unknown()
     }
 
     /// The ensemble that this member belongs to. It has to be on the disk before a round of work is reported as synced.

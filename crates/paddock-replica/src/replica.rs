@@ -10,6 +10,7 @@
 
 mod apply;
 mod collect;
+mod levels;
 mod peers;
 mod standing;
 
@@ -328,10 +329,11 @@ impl Replica<'_> {
             self.presence.contact.make_due();
         }
         self.ask_questions(now);
-        self.follow_files();
+        self.follow_files(now);
         self.change_membership();
         if self.group.consensus.takes_proposals() && !self.group.read_only.is_active() {
             self.propose_secret(now);
+            self.raise_level(now);
             self.renew_offers();
             self.expire_sessions(now);
             self.group.garbage.tick(now);
@@ -362,7 +364,7 @@ impl Replica<'_> {
     }
 
     /// Tells the leader which members this one's file has; a leader asks for the change that most files want.
-    fn follow_files(&mut self) {
+    fn follow_files(&mut self, now: Now) {
         let present = self.group.membership.settled_members();
         if let (Some(lines), Some(leader)) = (self.presence.file_lists.tick(present), self.other_leader()) {
             self.group.outgoing.messages.push((leader, PeerMessage::FileList { lines }.encode()));
@@ -373,6 +375,7 @@ impl Replica<'_> {
         let voters = &self.group.consensus.membership().voters;
         if let Some(lines) =
             self.presence.file_lists.next_members(self.presence.options.member, voters, present)
+            && self.has_level_for(now, &lines)
         {
             tracing::info!(
                 members = %lines.trim_end().replace('\n', " "),
@@ -412,7 +415,7 @@ impl Replica<'_> {
 
     /// Takes the members of the ensemble from the state.
     fn follow_ensemble(&mut self, tree: &Tree) {
-        self.group.applied.has_secret = tree.has_secret();
+        (self.group.applied.has_secret, self.group.applied.level) = (tree.has_secret(), tree.feature_level());
         self.group.membership.follow(self.presence.options.member, tree, self.group.applied.index());
         if let Some(ensemble) = tree.ensemble() {
             self.presence.cluster.note_state(ensemble.cluster);

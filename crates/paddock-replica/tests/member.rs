@@ -13,7 +13,7 @@ use paddock_state::{
     Client, ClientInput, ConnId, Connected, Now, Outboxes, Parcel, ProvenIds, QueuedRead, RequestId,
     Resumption,
 };
-use paddock_tree::{Command, REMOVED_AT_ONCE, Tree};
+use paddock_tree::{Command, FeatureLevel, REMOVED_AT_ONCE, Tree};
 
 #[path = "member/script.rs"]
 mod script;
@@ -39,6 +39,8 @@ fn options() -> ReplicaOptions {
         stamps: false,
         lease_clock_bound_ms: None,
         secret: SessionSecret([7; SessionSecret::BYTES]),
+        known_level: FeatureLevel::NONE,
+        level_max: FeatureLevel::NONE,
         seed: 1,
         process: 1,
     }

@@ -35,7 +35,7 @@ pub use paddock_tls::{
     CallerIdentity, CipherSuite, ClientAuth, ClientTls, OneSidedStores, Password, PeerTls, PortProtocol,
     Secret, Store, TlsMode, TlsVersions,
 };
-use paddock_tree::{REMOVED_AT_ONCE, Tree, member_lines};
+use paddock_tree::{FeatureLevel, REMOVED_AT_ONCE, Tree, member_lines};
 
 use paddock_tls::random_bytes;
 
@@ -258,6 +258,7 @@ impl Config {
             linearizable_reads: self.has_linearizable_reads(),
             // With one group zxids are counted.
             stamps: false,
+            known_level: FeatureLevel::KNOWN,
             lease_clock_bound_ms: self.ensemble.as_ref().and_then(|ensemble| ensemble.lease_clock_bound_ms),
             secret: SessionSecret(random_bytes()),
             // The standard library's hash tables are seeded by the system's chance.

@@ -16,7 +16,7 @@ use paddock_replica::{
     SingleGroup, WORK_AT_ONCE,
 };
 use paddock_state::{ConnId, Now, Outbox, Outboxes, State};
-use paddock_tree::{REMOVED_AT_ONCE, Tree};
+use paddock_tree::{FeatureLevel, REMOVED_AT_ONCE, Tree};
 
 use crate::{Config, SaslUsers};
 
@@ -43,6 +43,8 @@ fn options() -> ReplicaOptions {
         stamps: false,
         lease_clock_bound_ms: None,
         secret: SessionSecret([7; SessionSecret::BYTES]),
+        known_level: FeatureLevel::NONE,
+        level_max: FeatureLevel::NONE,
         seed: 1,
         process: 1,
     }

@@ -5,6 +5,7 @@ pub(crate) mod answers;
 pub(crate) mod contact;
 pub(crate) mod elections;
 pub(crate) mod ephemerals;
+pub(crate) mod features;
 pub(crate) mod moves;
 pub(crate) mod once;
 pub(crate) mod order;

@@ -18,6 +18,7 @@ use paddock_member::{MemberError, StateLock};
 use paddock_model::dump;
 use paddock_state::Now;
 use paddock_storage::disk::Disk;
+use paddock_tree::FeatureLevel;
 
 use crate::faults::{End, FileKind, Moment};
 use crate::time::{SimDuration, Time};
@@ -41,6 +42,8 @@ const WALL_MS: i64 = 1_700_000_000_000;
 #[derive(Debug)]
 pub(crate) struct Machine {
     pub(crate) number: u8,
+    /// Feature level that its build knows, or the one with which it is started next.
+    pub(crate) build: FeatureLevel,
     pub(crate) disk: SimDisk,
     /// Faults that are planned for its disk and its process, or go on.
     pub(crate) faults: MachineFaults,
@@ -124,12 +127,13 @@ pub(crate) struct Blame {
 }
 
 impl Machine {
-    pub(crate) fn new(number: u8, has_battery: bool, mut chance: Chance) -> Machine {
+    pub(crate) fn new(number: u8, build: FeatureLevel, has_battery: bool, mut chance: Chance) -> Machine {
         let drift = chance.between(0, 2000) as i64 - 1000;
         let monotonic = SimDuration::seconds(chance.between(1, 1_000_000));
         let wall_ms = WALL_MS + chance.between(0, 10_000) as i64;
         Machine {
             number,
+            build,
             disk: SimDisk::new(chance.word()),
             faults: MachineFaults {
                 slow: (SimDuration::ZERO, Time(0)),
@@ -227,7 +231,7 @@ impl Machine {
         self.began = now;
         self.promises.told_digests.clear();
         self.blame.is_told_to_stop = false;
-        let config = settings.config(self.number, self.chance.word());
+        let config = settings.config(self.number, self.chance.word(), self.build);
         self.process = Some(SimProcess::start(
             &self.disk,
             config,
@@ -274,7 +278,7 @@ impl Machine {
         now: Time,
         settings: &Settings,
     ) -> Result<(), MemberError> {
-        let config = settings.config(self.number, self.chance.word());
+        let config = settings.config(self.number, self.chance.word(), self.build);
         SimProcess::start(disk, config, (settings.workers, &settings.front()), self.now(now)).map(drop)
     }
 

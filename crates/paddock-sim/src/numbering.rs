@@ -10,6 +10,8 @@ pub(crate) enum Numbering {
     Machines,
     /// All have this low byte, 0 or 1, and nothing else in common: 0, 256, 512, or 1, 257, 513.
     LowByte(u8),
+    /// Machines up to this one give their members their number, and later ones give numbers that do not fit into a byte.
+    WideBehind(u8),
 }
 
 impl Numbering {
@@ -21,6 +23,8 @@ impl Numbering {
     pub(crate) fn number(self, machine: u8) -> MemberNumber {
         match self {
             Numbering::Machines => machine.into(),
+            Numbering::WideBehind(last) if machine <= last => machine.into(),
+            Numbering::WideBehind(_) => (MemberNumber::from(machine) - 1) << 8 | 1,
             Numbering::LowByte(byte) => (MemberNumber::from(machine) - 1) << 8 | MemberNumber::from(byte),
         }
     }
@@ -40,7 +44,9 @@ mod tests {
 
     #[test]
     fn a_number_tells_its_machine() {
-        for numbering in [Numbering::Machines, Numbering::LowByte(0), Numbering::LowByte(1)] {
+        for numbering in
+            [Numbering::Machines, Numbering::LowByte(0), Numbering::LowByte(1), Numbering::WideBehind(3)]
+        {
             for machine in 1..=9 {
                 assert_eq!(machine_of(numbering.number(machine)), machine);
             }

@@ -2,7 +2,7 @@
 
 use crate::client::Habits;
 use crate::faults::{self, Planned};
-use crate::machine::setup::Settings;
+use crate::machine::setup::{Settings, Upgrades};
 use crate::network::Weather;
 use crate::numbering::Numbering;
 use crate::theme::Theme;
@@ -47,9 +47,13 @@ impl RunPlan {
         let length = wanted.minutes.map_or(thrown, |minutes| SimDuration::seconds(60 * minutes));
         let mut dice = Chance::of(seed, "members");
         let thrown = Theme::throw(members, &mut dice);
+        let mut upgrades = Chance::of(seed, "upgrades");
+        let thrown = if members > 1 && upgrades.one_in(12) { Theme::Upgrades } else { thrown };
         let theme = wanted.theme.unwrap_or(thrown);
         let changes_members = members > 1 && theme.changes_members(&mut dice);
         let spares = if changes_members { dice.below(3) as u8 } else { 0 };
+        let is_upgraded = theme == Theme::Upgrades && members > 1;
+        let spares = if is_upgraded { spares.max(1) } else { spares };
         let mut settings = Settings::throw(members, spares, &mut chance);
         let count = chance.between(2, 8);
         let mut clients: Vec<Habits> =
@@ -72,11 +76,15 @@ impl RunPlan {
         let mut weather = Weather::throw(&mut chance);
         settings.numbering = Numbering::throw(&mut Chance::of(seed, "numbering"));
         settings.stamping = *Chance::of(seed, "stamps").pick(&[0, 0, 0, 0, 0, 0, 500, 1000]);
+        settings.upgrades = is_upgraded.then(|| Upgrades { completes: !upgrades.one_in(4) });
         theme.shape(&mut settings, &mut weather, &mut clients);
         if changes_members {
             let habits = Habits::throw(settings.tick_ms, &mut dice);
             let mut operator = habits.of_operator(settings.machines(), &mut dice);
             operator.numbering = settings.numbering;
+            if is_upgraded {
+                operator.changes_from = settings.members + 1;
+            }
             theme.shape_operator(&mut operator);
             clients.push(operator);
         }

@@ -8,6 +8,7 @@ use crate::client::Habits;
 use crate::faults::FaultKind;
 use crate::machine::setup::Settings;
 use crate::network::Weather;
+use crate::numbering::Numbering;
 use crate::time::{SimDuration, Time};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -40,6 +41,8 @@ pub(crate) enum Theme {
     Twins,
     /// Everything takes long: entries of many commands, removals, lists and setWatches in portions, between which others have their turns.
     Portions,
+    /// Members are upgraded one after the other, or back, and newcomers have numbers that the older build does not know.
+    Upgrades,
     /// Observers are there from the beginning, and members learn again what they have lost, more than once.
     Learners,
 }
@@ -113,6 +116,13 @@ impl Theme {
                 FaultKind::End,
                 FaultKind::SlowDisk,
             ],
+            Theme::Upgrades => vec![
+                FaultKind::End,
+                FaultKind::EndInElection,
+                FaultKind::Pause,
+                FaultKind::Cut,
+                FaultKind::Reset,
+            ],
             Theme::Learners => vec![FaultKind::NewDiskAndEnd, FaultKind::NewDisksApart, FaultKind::Pause],
         }
     }
@@ -144,7 +154,7 @@ impl Theme {
             }
             Theme::Leases | Theme::Learners | Theme::Portions => false,
             Theme::ForeignDisks | Theme::OldDisks | Theme::WrongStates | Theme::Twins => false,
-            Theme::Moves | Theme::Handovers => true,
+            Theme::Moves | Theme::Handovers | Theme::Upgrades => true,
         }
     }
 
@@ -185,6 +195,8 @@ impl Theme {
                 (settings.limits.children_per_turn, settings.limits.watches_per_turn) = (1, 1);
                 clients.iter_mut().for_each(|client| client.ask_for_lists(settings.tick_ms));
             }
+            // Newcomers have the newer build, and numbers that only that knows.
+            Theme::Upgrades => settings.numbering = Numbering::WideBehind(settings.members),
             Theme::Learners => {
                 settings.observers = 1;
                 settings.members += 1;
@@ -207,6 +219,7 @@ impl Theme {
         match self {
             Theme::Moves => operator.leave_much_behind(),
             Theme::Handovers => operator.pause = SimDuration::millis(300),
+            Theme::Upgrades => operator.pause = SimDuration::millis(500),
             _ => {}
         }
     }

@@ -1,6 +1,7 @@
 //! The world: machines, clients, what is between them, and what is to happen. One thing happens at a time; nothing happens
 //! that was not planned by something that happened before.
 
+mod builds;
 mod clients;
 mod healing;
 mod machines;
@@ -27,6 +28,9 @@ use healing::HealingStage;
 
 /// A run has no end if it has this many steps.
 const STEPS_MAX: u64 = 5_000_000;
+
+/// Time of the first upgrade of a machine.
+const FIRST_UPGRADE: SimDuration = SimDuration::seconds(3);
 
 #[derive(Debug)]
 pub(crate) enum WorldEvent {
@@ -71,6 +75,8 @@ pub(crate) enum WorldEvent {
     Room {
         member: u8,
     },
+    /// A machine is to be upgraded, or an upgrade to be taken back.
+    Builds,
     /// The leader ends.
     EndLeader,
     /// Faults end, and then one thing after the other must become right.
@@ -138,7 +144,14 @@ impl World {
     pub(crate) fn new(plan: RunPlan, telling: Telling) -> World {
         let seed = plan.seed;
         let part = |part: &str, number: usize| Chance::of(seed, &format!("{part} {number}"));
-        let machine = |number: u8| Machine::new(number, plan.has_batteries, part("machine", number.into()));
+        let machine = |number: u8| {
+            Machine::new(
+                number,
+                plan.settings.first_build(number),
+                plan.has_batteries,
+                part("machine", number.into()),
+            )
+        };
         let client = |(number, habits): (usize, &crate::client::Habits)| {
             SimClient::new(number, habits.clone(), part("client", number))
         };
@@ -177,6 +190,9 @@ impl World {
         }
         for (number, planned) in self.plan.faults.iter().enumerate() {
             self.queue.plan(planned.at, WorldEvent::Fault { number });
+        }
+        if self.plan.settings.upgrades.is_some() {
+            self.queue.plan(Time(0) + FIRST_UPGRADE, WorldEvent::Builds);
         }
         self.queue.plan(Time(0) + self.plan.length, WorldEvent::Stage);
     }
@@ -239,6 +255,7 @@ impl World {
                 Ok(())
             }
             WorldEvent::TwinTicks => self.twin_ticks(),
+            WorldEvent::Builds => self.change_builds(),
             WorldEvent::EndLeader => self.end_leader(),
             WorldEvent::Stage => self.next_stage(),
         }

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 
 use paddock_proto::{Acl, MemberNumber, SessionId, Stat, Zxid, parent_and_name, validate_path};
 
+use crate::features::RaisedLevel;
 use crate::origins::Origins;
 use crate::quota_overruns::QuotaOverruns;
 use crate::session::Session;
@@ -303,6 +304,7 @@ impl Draft {
             origins: Origins::default(),
             ensemble: None,
             secret: None,
+            raised: RaisedLevel::default(),
             quota,
             overruns: QuotaOverruns::default(),
         };

@@ -17,6 +17,7 @@ mod distinguished_name;
 mod draft;
 mod ensemble;
 mod extended;
+mod features;
 #[doc(hidden)]
 pub mod fuzzing;
 mod install;
@@ -52,6 +53,7 @@ pub use command_words::{CommandWords, OperationWords};
 pub use computed::COMPUTED;
 pub use draft::{Draft, DraftAcl, DraftError, DraftNode, Facts, Repairs};
 pub use ensemble::{Ensemble, digest_of_members, lines as member_lines, parse_members};
+pub use features::{FEATURES, Feature, FeatureLevel, RaisedLevel, UnknownLevel};
 pub use install::{AppliedTransaction, InstallError, Installed};
 pub use keyed_passwords::keyed_password;
 pub use list_copy::{Copied, ListCopy};

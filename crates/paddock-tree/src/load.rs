@@ -10,13 +10,14 @@ use paddock_proto::{Acl, DecodeError, Id, MemberNumber, SessionId, SessionSecret
 
 use crate::Tree;
 use crate::ensemble::{Ensemble, parse_members};
+use crate::features::{FeatureLevel, RaisedLevel, UnknownLevel};
 use crate::member_bytes::read_member;
 use crate::origins::Origins;
 use crate::quota_overruns::QuotaOverruns;
 use crate::session::Session;
 use crate::snapshot::{
-    FORMAT, FORMAT_OF_NARROW_NUMBERS, FORMAT_WITHOUT_MOVES, FORMAT_WITHOUT_SECRET, HEADER_BLOCK,
-    SNAPSHOT_FORMATS, ZNODE_BLOCK,
+    FORMAT, FORMAT_OF_NARROW_NUMBERS, FORMAT_WITHOUT_LEVEL, FORMAT_WITHOUT_MOVES, FORMAT_WITHOUT_SECRET,
+    HEADER_BLOCK, SNAPSHOT_FORMATS, ZNODE_BLOCK,
 };
 use crate::store::{AclId, NodeId, Record, Store, ZnodeKind};
 use crate::tree::{QUOTA, SYSTEM_PATHS};
@@ -33,6 +34,8 @@ pub enum LoadError {
     UnknownBlock(u8),
     #[error("snapshot has format {0}, and this build reads {first} to {last}: run the release that wrote it, or a later one", first = SNAPSHOT_FORMATS.start(), last = SNAPSHOT_FORMATS.end())]
     UnknownFormat(i32),
+    #[error(transparent)]
+    FeatureLevel(#[from] UnknownLevel),
     #[error("snapshot does not have one header, before everything else")]
     Header,
     #[error("header is followed by {0} bytes of something else")]
@@ -91,6 +94,7 @@ struct Header {
     origins: Origins,
     ensemble: Option<Ensemble>,
     secret: Option<SessionSecret>,
+    raised: RaisedLevel,
     /// The ACL that each number means.
     acls: BTreeMap<u32, AclId>,
 }
@@ -147,9 +151,10 @@ impl TreeLoader {
             return Err(LoadError::NoSystemNode(missing));
         }
         let quota = store.find(QUOTA).expect("the system znodes are there");
-        let Header { zxid, sessions, origins, ensemble, secret, .. } = header;
+        let Header { zxid, sessions, origins, ensemble, secret, raised, .. } = header;
         let overruns = QuotaOverruns::default();
-        Ok(Tree { zxid, floor: Zxid(0), store, sessions, origins, ensemble, secret, quota, overruns })
+        let floor = Zxid(0);
+        Ok(Tree { zxid, floor, store, sessions, origins, ensemble, secret, raised, quota, overruns })
     }
 
     fn read_header(&mut self, r: &mut Reader<'_>) -> Result<(), LoadError> {
@@ -157,13 +162,14 @@ impl TreeLoader {
             return Err(LoadError::Header);
         }
         let format = r.i32()?;
-        let has_wide_numbers = format == FORMAT;
+        let has_wide_numbers = matches!(format, FORMAT | FORMAT_WITHOUT_LEVEL);
         let (has_secret, has_moves) = match format {
-            FORMAT | FORMAT_OF_NARROW_NUMBERS => (true, true),
+            FORMAT | FORMAT_WITHOUT_LEVEL | FORMAT_OF_NARROW_NUMBERS => (true, true),
             FORMAT_WITHOUT_MOVES => (true, false),
             FORMAT_WITHOUT_SECRET => (false, false),
             other => return Err(LoadError::UnknownFormat(other)),
         };
+        let raised = if format == FORMAT { read_level(r)? } else { RaisedLevel::default() };
         let (zxid, nodes, digest) = (Zxid(r.i64()?), r.i64()?, r.i64()? as u64);
         let mut sessions = BTreeMap::new();
         for _ in 0..r.count()? {
@@ -200,7 +206,7 @@ impl TreeLoader {
         if !r.is_empty() {
             return Err(LoadError::Trailing(r.rest().len()));
         }
-        self.header = Some(Header { zxid, nodes, digest, sessions, origins, ensemble, secret, acls });
+        self.header = Some(Header { zxid, nodes, digest, sessions, origins, ensemble, secret, raised, acls });
         Ok(())
     }
 
@@ -254,6 +260,16 @@ fn read_ensemble(r: &mut Reader<'_>) -> Result<Option<Ensemble>, LoadError> {
     let (cluster, members_now, version) = (r.i64()? as u64, members(r)?, r.i64()?);
     let target = if r.bool()? { Some(members(r)?) } else { None };
     Ok(Some(Ensemble { cluster, members: members_now, version, target }))
+}
+
+/// A level that is not known is refused at once: what follows it may have another form.
+fn read_level(r: &mut Reader<'_>) -> Result<RaisedLevel, LoadError> {
+    let number = r.i32()?;
+    let unknown = DecodeError::UnknownValue { field: "feature level", value: number };
+    let level = FeatureLevel(u16::try_from(number).map_err(|_| unknown)?);
+    let raised = RaisedLevel { level, since: r.string()?.to_owned() };
+    raised.check(FeatureLevel::KNOWN)?;
+    Ok(raised)
 }
 
 fn read_secret(r: &mut Reader<'_>) -> Result<Option<SessionSecret>, LoadError> {

@@ -10,10 +10,14 @@ use paddock_proto::narrow_member_number;
 
 use crate::Tree;
 use crate::ensemble::{Ensemble, lines};
+use crate::features::FeatureLevel;
 use crate::member_bytes::put_member;
 
 /// In front of the header; the number grows when an older member could not read the rest.
-pub(crate) const FORMAT: i32 = 6;
+pub(crate) const FORMAT: i32 = 7;
+/// The number of snapshots of builds that knew of no feature levels. They are read, and written while the level is 0, so that members of
+/// such builds can read them.
+pub(crate) const FORMAT_WITHOUT_LEVEL: i32 = 6;
 /// The number of snapshots of builds that knew members from 1 to 255 only. They are read, and written where no other number occurs,
 /// so that members of such builds can read them.
 pub(crate) const FORMAT_OF_NARROW_NUMBERS: i32 = 5;
@@ -62,7 +66,13 @@ impl Tree {
         let sessions = self.sessions.values().map(|session| session.owner);
         let are_narrow =
             sessions.chain(self.origins.last.keys().copied()).all(|member| narrow_member_number(member) != 0);
-        out.put_i32(if are_narrow { FORMAT_OF_NARROW_NUMBERS } else { FORMAT });
+        if self.raised.level > FeatureLevel::NONE {
+            out.put_i32(FORMAT);
+            out.put_i32(self.raised.level.0.into());
+            out.put_string(&self.raised.since);
+        } else {
+            out.put_i32(if are_narrow { FORMAT_OF_NARROW_NUMBERS } else { FORMAT_WITHOUT_LEVEL });
+        }
         out.put_i64(self.zxid.0);
         out.put_i64(self.store.node_count() as i64);
         out.put_i64(self.digest() as i64);

@@ -11,6 +11,7 @@ use paddock_proto::{
 
 use crate::access::{allows, world_readable};
 use crate::ensemble::Ensemble;
+use crate::features::{FeatureLevel, RaisedLevel};
 use crate::keyed_passwords::secret_digest;
 use crate::origins::{Origin, Origins};
 use crate::quota_overruns::QuotaOverruns;
@@ -37,6 +38,8 @@ pub struct Tree {
     pub(crate) ensemble: Option<Ensemble>,
     /// Secret that passwords of sessions are made of. A leader gives one to a state that has none.
     pub(crate) secret: Option<SessionSecret>,
+    /// Features that the ensemble may use.
+    pub(crate) raised: RaisedLevel,
     /// `/zookeeper/quota`, which every change of data must ask for.
     pub(crate) quota: NodeId,
     /// Only this member's: what its operators are told.
@@ -92,6 +95,7 @@ impl Tree {
             origins,
             ensemble: None,
             secret: None,
+            raised: RaisedLevel::default(),
             quota,
             overruns,
         }
@@ -245,7 +249,26 @@ impl Tree {
         let sessions = self.sessions.iter().map(|(id, session)| session.digest(*id));
         let ensemble =
             self.ensemble.as_ref().map_or(0, Ensemble::digest) ^ secret_digest(self.secret.as_ref());
+        // A state of level 0 has the digest that builds have for it that know of no levels.
+        let ensemble = ensemble ^ u64::from(self.raised.level.0).wrapping_mul(0x9E37_79B9_7F4A_7C15);
         sessions.fold(self.store.digest() ^ ensemble ^ self.zxid.0 as u64, u64::wrapping_add)
+    }
+
+    /// Level of the features that the ensemble may use.
+    pub fn feature_level(&self) -> FeatureLevel {
+        self.raised.level
+    }
+
+    /// The level, with the release that it needs.
+    pub fn raised_level(&self) -> &RaisedLevel {
+        &self.raised
+    }
+
+    /// Raises the level of the features that the ensemble may use; one that is not higher changes nothing.
+    pub fn raise_level(&mut self, raised: &RaisedLevel) {
+        if raised.level > self.raised.level {
+            self.raised = raised.clone();
+        }
     }
 
     /// As ZooKeeper counts, for which the root is two: `""` and `/`.

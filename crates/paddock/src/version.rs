@@ -8,7 +8,7 @@ use std::process::ExitCode;
 
 use paddock_server::LINK_VERSION;
 use paddock_storage::{LOG_VERSIONS, SNAPSHOT_FILE_VERSION};
-use paddock_tree::SNAPSHOT_FORMATS;
+use paddock_tree::{FEATURES, Feature, FeatureLevel, SNAPSHOT_FORMATS};
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 /// The commit, which `cargo xtask dist` names when it compiles.
@@ -38,6 +38,10 @@ pub(crate) fn run(args: &VersionArgs) -> ExitCode {
 
 fn details() -> String {
     let commit = COMMIT.unwrap_or("not named by this build");
+    let features: String = FEATURES
+        .iter()
+        .map(|Feature { level, name, since }| format!("  {level}: {name}, since {since}\n"))
+        .collect();
     let (log, tree) = (range(&LOG_VERSIONS), range(&SNAPSHOT_FORMATS));
     format!(
         "commit: {commit}\n\
@@ -47,8 +51,10 @@ fn details() -> String {
          transaction log: {log}\n\
          snapshot file: {SNAPSHOT_FILE_VERSION}\n\
          tree in a snapshot: {tree}\n\
-         links between members: {LINK_VERSION}\n"
-    )
+         links between members: {LINK_VERSION}\n\
+         feature level: {}\n",
+        FeatureLevel::KNOWN
+    ) + &features
 }
 
 /// Versions that are read, of which the last one is written.

@@ -59,6 +59,8 @@ fn the_version_is_told_with_the_formats_of_data() {
         "transaction log: 1 to ",
         "tree in a snapshot: 3 to ",
         "links between members: ",
+        "feature level: ",
+        "  1: wide member numbers, since 0.9.0",
     ] {
         assert!(verbose.lines().any(|found| found.starts_with(line)), "{line} is missing: {verbose}");
     }

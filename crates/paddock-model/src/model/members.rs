@@ -67,7 +67,12 @@ impl Model {
             || named.flat_map(|all| parts(all)).any(is_of_keeper);
         let target = target.filter(|target| makes_sense(target, has_keepers)).ok_or(BadArguments)?;
         // ZooKeeper takes ids that no member can have here, and looks at the ACL next.
-        let is_foreign = target.keys().any(|id| !(0..=i64::from(MEMBER_NUMBER_MAX)).contains(id));
+        // Numbers that the oldest builds do not know are for newcomers once the level is raised.
+        let is_too_wide = |id: &i64| {
+            self.feature_level == 0 && !(1..=255).contains(id) && !ensemble.members.contains_key(id)
+        };
+        let is_foreign =
+            target.keys().any(|id| !(0..=i64::from(MEMBER_NUMBER_MAX)).contains(id) || is_too_wide(id));
         if call.session != SessionId::NONE {
             self.may(self.get(CONFIG)?, WRITE, &call.ids)?;
         }

@@ -18,7 +18,9 @@ impl Consensus {
         match entry {
             _ if index <= self.refounded => {}
             ConfigurationEntry::Founding(founders) if self.membership.is_empty() => self.found(founders),
-            ConfigurationEntry::Founding(_) | ConfigurationEntry::Refounding { .. } => {}
+            ConfigurationEntry::Founding(_)
+            | ConfigurationEntry::Refounding { .. }
+            | ConfigurationEntry::Level(_) => {}
             ConfigurationEntry::Change(step) => self.apply_change(&to_raft(step)),
         }
         self.membership != before

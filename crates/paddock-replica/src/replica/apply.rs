@@ -54,7 +54,7 @@ impl Replica<'_> {
         applied
     }
 
-    /// Carries out an entry that sets or changes the membership.
+    /// Carries out an entry about the ensemble itself.
     fn apply_configuration(&mut self, index: u64, change: ConfigurationEntry, replicated: &mut Replicated) {
         if self.group.consensus.apply_configuration(index, &change) {
             self.group.durability.make_commit_due();
@@ -63,10 +63,13 @@ impl Replica<'_> {
                 [voters, learners, voters_outgoing].map(|ids| all_logged(ids));
             tracing::info!(?voters, ?learners, ?voters_outgoing, "membership changed");
         }
-        if let ConfigurationEntry::Refounding { cluster, members, .. } = change {
+        if let ConfigurationEntry::Refounding { cluster, members, .. } = &change {
             // A survivor begins an ensemble of its own.
-            replicated.tree_mut().refound_ensemble(cluster, &members);
+            replicated.tree_mut().refound_ensemble(*cluster, members);
             self.note_members(replicated.state());
+        }
+        if let ConfigurationEntry::Level(raised) = &change {
+            self.apply_level(raised, replicated.tree_mut());
         }
         replicated.set_membership(self.group.consensus.membership().clone());
     }
@@ -225,7 +228,8 @@ impl Replica<'_> {
             }
             Some(QueuedItem::Write { conn, request }) => {
                 out.answer(conn, request, outcome.zxid, &outcome.result);
-                if matches!(command.write, Ok(Write::Reconfig(_))) {
+                if let Ok(Write::Reconfig(asked)) = &command.write {
+                    self.explain_refusal(now, asked, state.tree());
                     self.presence.gates.open(conn);
                 }
             }

@@ -6,6 +6,7 @@ use raft::eraftpb::{Message, MessageType};
 
 use super::Replica;
 use crate::admission::AdmissionState;
+use crate::configuration::check_levels;
 use crate::consensus::Consensus;
 use crate::digests::ToldDigest;
 use crate::effects::{SnapshotRead, SnapshotWrite};
@@ -18,6 +19,7 @@ use crate::{Cluster, Founding, Membership, Recovered, ReplicaOptions};
 impl Replica<'_> {
     pub(super) fn on_lost_link(&mut self, peer: u64) {
         self.presence.processes.lose(peer);
+        self.presence.levels.forget(peer);
         // A lease is the promise that no other member leads before an election timeout is over, whatever becomes of links.
         if self.presence.options.lease_clock_bound_ms.is_none() {
             self.group.consensus.lost_link(peer);
@@ -67,6 +69,7 @@ impl Replica<'_> {
         match self.presence.processes.hear(from, process, now_ms) {
             Speaker::Known => true,
             Speaker::Successor => {
+                self.presence.levels.forget(from);
                 self.note_restart(from);
                 true
             }
@@ -136,7 +139,10 @@ impl Replica<'_> {
             PeerMessage::Diverged { index, digest } => self.group.digests.on_diverged(index, digest),
             PeerMessage::WantsLead => self.on_wants_lead(from),
             PeerMessage::FileList { lines } => self.presence.file_lists.hear(from, &lines),
-            PeerMessage::Present { profile } => self.presence.processes.profiles.hear(from, profile),
+            PeerMessage::Present { profile, level } => {
+                self.presence.levels.hear(from, level, now.monotonic_ms);
+                self.presence.processes.profiles.hear(from, profile);
+            }
             PeerMessage::Greeting(_) => {}
         }
     }
@@ -157,6 +163,9 @@ impl Replica<'_> {
         self.note_leader(&message);
         if self.presence.joining.is_inquiring() {
             return;
+        }
+        if let Err(unknown) = check_levels(&message.entries, self.presence.options.known_level) {
+            return self.presence.levels.refuse(unknown);
         }
         self.group.consensus.step(message);
         self.follow_leadership(now);
@@ -246,8 +255,8 @@ impl Replica<'_> {
         if self.presence.processes.tick() {
             let others =
                 self.group.consensus.membership().all().filter(|id| *id != self.presence.options.member);
-            let present =
-                PeerMessage::Present { profile: self.presence.processes.profiles.own().to_vec() }.encode();
+            let profile = self.presence.processes.profiles.own().to_vec();
+            let present = PeerMessage::Present { profile, level: self.presence.levels.own() }.encode();
             self.group.outgoing.messages.extend(others.map(|id| (id, present.clone())));
         }
     }

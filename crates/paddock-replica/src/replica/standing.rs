@@ -1,6 +1,7 @@
 //! Standing of a member in its ensemble, for those who operate it.
 
 use paddock_proto::MemberNumber;
+use paddock_tree::FeatureLevel;
 
 use crate::group::Group;
 use crate::presence::Presence;
@@ -48,6 +49,10 @@ pub struct Standing {
     pub followers: Vec<FollowerStanding>,
     /// The profiles that other members have told last.
     pub profiles: Vec<(MemberNumber, Vec<u8>)>,
+    /// Level of the features that the ensemble may use.
+    pub feature_level: FeatureLevel,
+    /// The levels that other members have told over links that have not ended since.
+    pub told_levels: Vec<(MemberNumber, FeatureLevel)>,
     /// Sizes of the entries that this leader has proposed in its term; `None` if it does not lead, or has proposed none.
     pub proposals: Option<ProposalSizes>,
     /// Sessions that this member, as leader, has found expired since it was started.
@@ -157,6 +162,13 @@ impl MemberFacts<'_> {
             applied: self.group.applied.get().0,
             followers: followers.collect(),
             profiles: profiles.filter_map(|(id, profile)| Some((member_number(id)?, profile))).collect(),
+            feature_level: self.group.applied.level,
+            told_levels: self
+                .presence
+                .levels
+                .all_told()
+                .filter_map(|(id, level)| Some((member_number(id)?, level)))
+                .collect(),
             proposals: self.group.leading.as_ref().and_then(|leading| leading.proposals),
             sessions_expired: self.presence.sessions.expired,
         }

@@ -3,7 +3,7 @@
 use paddock_proto::jute::Writer;
 use paddock_proto::{Acl, IdList, OpCode, SessionId, SessionSecret, Xid, Zxid, encode};
 use paddock_state::{ClientInput, ConnId, Now, Outboxes, ProvenIds, RequestId, Resumption};
-use paddock_tree::{Command, REMOVED_AT_ONCE, Tree};
+use paddock_tree::{Command, FeatureLevel, REMOVED_AT_ONCE, Tree};
 
 use crate::message::{
     Condition, ConfirmationLimits, Envelope, FoundOnDisk, Greeting, PeerMessage, Purpose, Ruling,
@@ -34,6 +34,8 @@ fn options(voters: Vec<u64>) -> ReplicaOptions {
         stamps: false,
         lease_clock_bound_ms: None,
         secret: SessionSecret([7; SessionSecret::BYTES]),
+        known_level: FeatureLevel::NONE,
+        level_max: FeatureLevel::NONE,
         seed: 1,
         process: 1,
     }

@@ -16,7 +16,7 @@ use paddock_replica::{
     WORK_AT_ONCE,
 };
 use paddock_state::{ConnId, Connected, Now, Outboxes, Parcel};
-use paddock_tree::{REMOVED_AT_ONCE, Tree};
+use paddock_tree::{FeatureLevel, REMOVED_AT_ONCE, Tree};
 
 pub(crate) use self::clients::Guest;
 pub(crate) use self::disk::Disk;
@@ -33,6 +33,8 @@ pub(crate) struct Stage {
     seed: u64,
     /// Configuration of the members that start from now on.
     pub(crate) founding: Founding,
+    /// Feature levels that the programs of members know: none unless it is said.
+    pub(crate) known_levels: BTreeMap<u64, FeatureLevel>,
     pub(crate) linearizable_reads: bool,
     pub(crate) lease_clock_bound_ms: Option<u64>,
     messages: VecDeque<(u64, u64, Vec<u8>)>,
@@ -66,6 +68,7 @@ impl Stage {
             now: Now { monotonic_ms: 1000, wall_ms: 1_000_000 },
             seed,
             founding,
+            known_levels: BTreeMap::new(),
             linearizable_reads: false,
             lease_clock_bound_ms: None,
             messages: VecDeque::new(),
@@ -107,6 +110,8 @@ impl Stage {
             linearizable_reads: self.linearizable_reads,
             lease_clock_bound_ms: self.lease_clock_bound_ms,
             secret: SessionSecret([member as u8; SessionSecret::BYTES]),
+            known_level: self.known_levels.get(&member).copied().unwrap_or_default(),
+            level_max: FeatureLevel::KNOWN,
             seed: self.seed,
             // Another one in every stage.
             process: self.seed * 1_000_000 + self.starts,

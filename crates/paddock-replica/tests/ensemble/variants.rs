@@ -2,6 +2,7 @@
 //! must hold is a relation between them. Those with the same answers are scripts (`rounds=…`).
 
 use paddock_replica::Role;
+use paddock_tree::FeatureLevel;
 
 use super::stage::{Stage, founding, server_line};
 
@@ -17,6 +18,48 @@ fn an_ensemble_is_named_once_whoever_leads_when() {
         let running = stage.other_than(leader.unwrap_or_default());
         assert!(stage.cluster(running).is_some());
         assert_eq!(stage.zxid(running), 1, "after {rounds} rounds");
+    }
+}
+
+#[test]
+fn the_feature_level_rises_when_all_programs_know_it_and_is_refused_by_others_then() {
+    const ONE: FeatureLevel = FeatureLevel(1);
+    for last in 1..=3 {
+        let mut stage = Stage::new(3, 47);
+        stage.elect();
+        let others = (1..=3).filter(|member| *member != last);
+        for member in others.clone() {
+            stage.stop(member);
+            stage.known_levels.insert(member, ONE);
+            stage.start(member);
+            stage.run_ticks(50);
+        }
+        stage.stop(last);
+        stage.run_ticks(50);
+        let first = stage.other_than(last);
+        assert_eq!(stage.level(first), FeatureLevel::NONE, "member {last} is away");
+        stage.start(last);
+        stage.run_ticks(50);
+        assert_eq!(
+            (1..=3).map(|member| stage.level(member)).max(),
+            Some(FeatureLevel::NONE),
+            "{last} lacks it"
+        );
+
+        stage.stop(last);
+        stage.known_levels.insert(last, ONE);
+        stage.start(last);
+        stage.run_ticks(50);
+        assert!((1..=3).all(|member| stage.level(member) == ONE), "all know it");
+
+        // The older program, on a disk that has not seen that.
+        stage.stop(last);
+        stage.known_levels.remove(&last);
+        stage.start_empty(last);
+        stage.run_ticks(50);
+        assert!(stage.has_to_stop(last));
+        assert_eq!(stage.level(last), FeatureLevel::NONE);
+        assert!(others.clone().all(|member| stage.level(member) == ONE && !stage.has_to_stop(member)));
     }
 }
 

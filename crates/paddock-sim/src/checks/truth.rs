@@ -89,6 +89,9 @@ impl Truth {
         }
         let mut all = Vec::new();
         self.model.begin_entry(entry.floor());
+        if let Some(raised) = entry.raised_level() {
+            self.model.raise_level(raised.level.0);
+        }
         for batch in entry.batches() {
             if batch.number == Batch::UNNUMBERED || self.admit(batch.origin, batch.number) {
                 all.extend(batch.commands().flat_map(|command| self.apply(entry, &command)));

@@ -51,6 +51,8 @@ pub(crate) struct Habits {
     pub(crate) shows_strangers: bool,
     /// The client changes members, and knows of this many machines.
     changes_members_of: Option<u8>,
+    /// The machines from this one on come and go; those before it stay as they are.
+    pub(crate) changes_from: u8,
 }
 
 impl Habits {
@@ -73,6 +75,7 @@ impl Habits {
             lists: false,
             shows_strangers: false,
             changes_members_of: None,
+            changes_from: 1,
         }
     }
 
@@ -136,10 +139,11 @@ impl Habits {
     pub(crate) fn ask(&self, chance: &mut Chance, seen: &Model, mark: &str) -> Ask {
         let speaks_clickhouse = self.extensions != Extensions::default();
         let mut mind = Mind { chance, seen, mark, lists: self.lists, numbering: self.numbering };
+        let first = self.changes_from;
         if let Some(machines) = self.changes_members_of
             && mind.chance.one_in(5)
         {
-            return Ask::Write(mind.change_members(machines));
+            return Ask::Write(mind.change_members(first, machines));
         }
         if mind.chance.permille(self.writes) {
             if speaks_clickhouse && mind.chance.one_in(20) {
@@ -196,10 +200,10 @@ impl Mind<'_> {
     }
 
     /// Some join or get another role, some leave; now and then all are named anew.
-    fn change_members(&mut self, machines: u8) -> Wish {
+    fn change_members(&mut self, first: u8, machines: u8) -> Wish {
         let mut some = |most: u64| -> Vec<u8> {
             let count = self.chance.below(most + 1);
-            (0..count).map(|_| self.chance.between(1, machines.into()) as u8).collect()
+            (0..count).map(|_| self.chance.between(first.into(), machines.into()) as u8).collect()
         };
         let (joining, leaving, all) = (some(2), some(1), some(machines.into()));
         let numbering = self.numbering;
@@ -214,7 +218,7 @@ impl Mind<'_> {
         let (joining, all) = (lines(joining), lines(all));
         let ids: Vec<String> = leaving.iter().map(|id| numbering.number(*id).to_string()).collect();
         let leaving = Some(ids.join(",")).filter(|ids| !ids.is_empty());
-        let (joining, leaving, new_members) = if self.chance.one_in(5) {
+        let (joining, leaving, new_members) = if self.chance.one_in(5) && first == 1 {
             (None, None, Some(all))
         } else {
             (Some(joining).filter(|lines| !lines.is_empty()), leaving, None)

@@ -10,6 +10,7 @@ use paddock_proto::{MemberNumber, SessionId};
 use paddock_replica::{Input, Role};
 use paddock_state::{ConnId, Now, Outboxes};
 use paddock_storage::LogError;
+use paddock_tree::FeatureLevel;
 
 use super::beside::{Beside, Others};
 use super::disk::SimDisk;
@@ -89,6 +90,11 @@ impl SimProcess {
     pub(crate) fn matched(&self, follower: MemberNumber) -> Option<u64> {
         let followers = self.member.standing().followers;
         followers.iter().find(|standing| standing.member == follower).map(|standing| standing.matched)
+    }
+
+    /// Feature levels that other members have told this one.
+    pub(crate) fn told_levels(&self) -> Vec<(MemberNumber, FeatureLevel)> {
+        self.member.standing().told_levels
     }
 
     pub(crate) fn put(&mut self, input: Input) {

@@ -7,7 +7,7 @@ use paddock_front::{ClientBuffers, Counters, DigestAlgorithm, Limits};
 use paddock_member::{Config, MemberSettings};
 use paddock_proto::{MemberRole, SessionSecret};
 use paddock_replica::{Founding, Membership, WORK_AT_ONCE, raft_id};
-use paddock_tree::Tree;
+use paddock_tree::{FeatureLevel, Tree};
 
 use crate::machine::DATA_DIR;
 use crate::names;
@@ -50,9 +50,18 @@ pub(crate) struct Settings {
     pub(crate) entry_bytes_kept: usize,
     pub(crate) linearizable_reads: bool,
     pub(crate) lease_clock_bound_ms: Option<u64>,
+    /// Founders begin with a build that knows of no feature levels, and are upgraded.
+    pub(crate) upgrades: Option<Upgrades>,
     pub(crate) limits: Limits,
     /// Bytes that the clients of a member may hold together.
     pub(crate) client_buffers_max: usize,
+}
+
+/// Upgrades of the machines that found an ensemble, one after the other.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Upgrades {
+    /// All are upgraded in the end; otherwise one of them never is.
+    pub(crate) completes: bool,
 }
 
 impl Settings {
@@ -87,6 +96,7 @@ impl Settings {
             lease_clock_bound_ms: chance.one_in(4).then_some(Settings::LEASE_CLOCK_BOUND_MS),
             compressing: *chance.pick(&[0, 0, 500, 1000]),
             stamping: 0,
+            upgrades: None,
             limits: Limits::default(),
             client_buffers_max: ClientBuffers::MAX_BY_DEFAULT,
         }
@@ -129,8 +139,14 @@ impl Settings {
         (self.members - self.observers + 1..=self.members).contains(&member)
     }
 
-    /// The configuration of a member that is started with dice of its own.
-    pub(crate) fn config(&self, member: u8, seed: u64) -> Config {
+    /// Feature level that the build knows with which a machine begins.
+    pub(crate) fn first_build(&self, member: u8) -> FeatureLevel {
+        let is_old = self.upgrades.is_some() && !self.is_spare(member);
+        if is_old { FeatureLevel::NONE } else { FeatureLevel::KNOWN }
+    }
+
+    /// The configuration of a member that is started with dice of its own, and a build that knows these feature levels.
+    pub(crate) fn config(&self, member: u8, seed: u64, known_level: FeatureLevel) -> Config {
         let mut secret = Chance::of(seed, "secret");
         Config {
             data_dir: DATA_DIR.into(),
@@ -149,6 +165,7 @@ impl Settings {
                 log_compression: Chance::of(seed, "compression").permille(self.compressing),
                 entry_bytes_kept: self.entry_bytes_kept,
                 change_bytes_kept: self.entry_bytes_kept,
+                feature_level_max: FeatureLevel::KNOWN.0.into(),
             },
             removed_at_once: Settings::REMOVED_AT_ONCE,
             work_at_once: self.work_at_once,
@@ -156,6 +173,7 @@ impl Settings {
             znodes_per_slice: self.znodes_per_slice,
             piece_bytes: self.piece_bytes,
             linearizable_reads: self.linearizable_reads,
+            known_level,
             stamps: Chance::of(seed, "stamps").permille(self.stamping),
             lease_clock_bound_ms: self.lease_clock_bound_ms,
             secret: SessionSecret(std::array::from_fn(|at| secret.below(256) as u8 ^ at as u8)),

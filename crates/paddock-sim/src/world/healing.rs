@@ -136,6 +136,9 @@ impl World {
             return Some(format!("client {number} waits: {:?}", self.clients[number]));
         }
         let model = self.checks.truth.model();
+        if let Some(what) = self.unsettled_level() {
+            return Some(what);
+        }
         if model.changes_members() {
             return Some("members are changing".to_owned());
         }

@@ -8,7 +8,7 @@ use paddock_replica::{Input, Role};
 
 use super::meanwhile::{Meanwhile, Witnessed};
 use super::{Act, World, WorldEvent};
-use crate::checks::{Checked, agreement, elections, ensure, ephemerals, recovery};
+use crate::checks::{Checked, agreement, elections, ensure, ephemerals, features, recovery};
 use crate::faults::End;
 use crate::machine::disk::SimDisk;
 use crate::machine::process::{NextWork, SimProcess};
@@ -71,6 +71,7 @@ impl World {
         let is_disturbed = is_disturbed || machine.disk.is_dead();
         if let Err(error) = started {
             self.trace.note(now, format_args!("{member} does not start: {error}"));
+            features::check_error(member, &error)?;
             recovery::check_start(member, is_disturbed, &error)?;
             let machine = self.machine(member);
             machine.faults.is_out_of_service = machine.blame.is_damaged;
@@ -287,6 +288,10 @@ impl World {
                 self.now,
                 format_args!("{member} applies entry {} of term {}", entry.index, entry.term),
             );
+            if let Some(raised) = entry.raised_level() {
+                let builds = self.machines.iter().map(|machine| (machine.number, machine.build));
+                features::check_raised(member, raised.level, builds)?;
+            }
             self.checks.committed(member, entry, now_ms)?;
             if self.checks.sessions.has_expired() {
                 let believers = self.believers();
@@ -396,6 +401,7 @@ impl World {
         let is_dead = machine.disk.is_dead();
         let is_diverged = machine.blame.was_wrong && matches!(went, Err(MemberError::Diverged { .. }));
         if let Err(error) = &went {
+            features::check_error(member, error)?;
             // A snapshot that has come takes the place of the log, and there is no way back.
             let has_no_room = machine.is_full(now) && matches!(error, MemberError::Incoming(_));
             let is_disturbed =

@@ -142,7 +142,7 @@ impl World {
     }
 
     /// Ends a process, if there is one, and lets it begin again after a while.
-    fn take_down(&mut self, member: u8, end: End, down: SimDuration) -> Checked {
+    pub(super) fn take_down(&mut self, member: u8, end: End, down: SimDuration) -> Checked {
         let now = self.now;
         let machine = self.machine(member);
         let is_resting =

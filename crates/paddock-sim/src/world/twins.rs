@@ -31,7 +31,7 @@ impl World {
         let mut chance = Chance::new(dice);
         let machine = self.machine(member);
         let (disk, local) = (machine.disk.copy(chance.word()), machine.now(now));
-        let config = settings.config(member, chance.word());
+        let config = settings.config(member, chance.word(), machine.build);
         let started = SimProcess::start(&disk, config, (settings.workers, &settings.front()), local);
         self.trace.note(now, format_args!("{member} has a twin: {:?}", started.as_ref().map(drop)));
         ensure!(started.is_ok(), CHECKER, "the twin of member {member} does not start: {started:?}");

@@ -6,7 +6,8 @@
 use paddock_proto::{ErrorCode, EventKind, Perms, Reconfig, Stat, WriteReply};
 
 use super::{CONFIG, Circumstances, Tree};
-use crate::ensemble::{Ensemble, members_asked_for, parse_members, real_members};
+use crate::ensemble::{Ensemble, Written, members_asked_for, parse_members, real_members};
+use crate::features::FeatureLevel;
 use crate::origins::Origins;
 use crate::outcome::Changes;
 use crate::store::NodeId;
@@ -90,11 +91,33 @@ impl Tree {
             self.check_access(self.config_node(), Perms::WRITE, at.ids)?;
         }
         // ZooKeeper takes an id that no member can have here: a client that may not ask for it is told that first.
+        // Below that level every build refuses a number that the oldest do not know, in the same way.
+        if !self.may_name(&target) {
+            return Err(ErrorCode::BadArguments);
+        }
         let target = real_members(target).ok_or(ErrorCode::BadArguments)?;
         if let Some(ensemble) = &mut self.ensemble {
             ensemble.target = Some(target);
         }
         Ok(WriteReply::Done)
+    }
+
+    /// True if a member's number in what is asked for is one that the ensemble may not use before its level is raised.
+    pub fn lacks_level_for(&self, asked: &Reconfig<'_>) -> bool {
+        let target = self.ensemble.as_ref().and_then(|ensemble| members_asked_for(&ensemble.members, asked));
+        target.is_some_and(|target| !self.may_name(&target) && real_members(target).is_some())
+    }
+
+    /// True unless the level is too low for the number of a member that is not there yet.
+    fn may_name(&self, target: &[Written]) -> bool {
+        let is_there = |id: i64| {
+            self.ensemble
+                .iter()
+                .flat_map(|ensemble| &ensemble.members)
+                .any(|member| i64::from(member.id) == id)
+        };
+        self.raised.level >= FeatureLevel::WIDE_MEMBER_NUMBERS
+            || target.iter().all(|(id, _)| (1..=255).contains(id) || is_there(*id))
     }
 
     /// The leader has brought the change about, or has given it up.

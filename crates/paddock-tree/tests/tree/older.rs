@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use paddock_model::{Call, Wish, dump};
 use paddock_proto::{MEMBER_NUMBER_MAX, MemberNumber, SessionId};
-use paddock_tree::{Origin, Tree};
+use paddock_tree::{FeatureLevel, Origin, RaisedLevel, Tree, TreeLoader};
 
 use crate::saved::{load, snapshot};
 
@@ -57,6 +57,33 @@ fn a_snapshot_is_of_the_earlier_format_unless_a_number_needs_the_newer() {
     }
     let digests = [0, 1, 255, 256, 257, 1001].map(|member| saved_at(member).0.digest());
     assert_eq!(BTreeSet::from(digests).len(), 6, "who serves a session is part of the state");
+}
+
+/// Format 6: there were no feature levels. The level is only written once it is raised.
+#[test]
+fn a_snapshot_tells_the_feature_level_once_it_is_raised() {
+    let (mut tree, blocks) = saved_at(256);
+    assert_eq!(
+        (blocks[0][1..5].to_vec(), load(&blocks).feature_level()),
+        (6i32.to_be_bytes().to_vec(), FeatureLevel::NONE)
+    );
+    let before = tree.digest();
+    tree.raise_level(&RaisedLevel::default());
+    assert_eq!(tree.digest(), before, "a level that is not higher is none");
+    tree.raise_level(&RaisedLevel::known(FeatureLevel::KNOWN));
+    assert_ne!(tree.digest(), before, "the level is part of the state");
+    let mut blocks = snapshot(&mut tree, 10, |_| {});
+    assert_eq!(
+        blocks[0][1..9],
+        [7i32.to_be_bytes(), i32::from(FeatureLevel::KNOWN.0).to_be_bytes()].concat()
+    );
+    let loaded = load(&blocks);
+    assert_eq!((loaded.raised_level(), loaded.digest()), (tree.raised_level(), tree.digest()));
+    assert_eq!(dump(&loaded), dump(&tree));
+
+    blocks[0][8] += 1;
+    let refused = TreeLoader::new().block(&blocks[0]).unwrap_err().to_string();
+    assert!(refused.ends_with(": run release 0.9.0 or a later one"), "{refused}");
 }
 
 /// Format 4: the moves of sessions were not counted.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use paddock_proto::Read;
 use paddock_proto::jute::Reader;
 use paddock_replica::{Membership, Replicated, Role};
-use paddock_tree::Asker;
+use paddock_tree::{Asker, FeatureLevel};
 
 use super::disk::save;
 use super::{Guest, Member, Stage};
@@ -42,6 +42,17 @@ impl Stage {
     /// The leader, as every member believes.
     pub(crate) fn roles(&self) -> Vec<Role> {
         self.running().map(|(_, member)| member.replica.facts().role()).collect()
+    }
+
+    /// The feature level of the member's state.
+    pub(crate) fn level(&self, member: u64) -> FeatureLevel {
+        self.members[&member].as_ref().expect("the member runs").state.tree().feature_level()
+    }
+
+    /// The member was sent what its program does not know.
+    pub(crate) fn has_to_stop(&self, member: u64) -> bool {
+        let member = self.members[&member].as_ref().expect("the member runs");
+        member.replica.presence.unknown_level().is_some()
     }
 
     pub(crate) fn entries(&self, member: u64) -> usize {

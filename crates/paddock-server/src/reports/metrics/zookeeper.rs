@@ -276,6 +276,7 @@ fn of_ensemble(events: &ServerMetrics, s: &Status) -> Vec<Metric> {
     let without_leader = elections.times.get();
     vec![
         gauge("quorum_size", "Members with a vote", s.voters),
+        gauge("feature_level", "Level of the features that the ensemble may use", s.standing.feature_level.0),
         counter(
             "looking_count",
             "Times that this member began to look for a leader",
