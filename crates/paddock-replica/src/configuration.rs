@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use paddock_proto::jute::{Reader, Writer};
 use paddock_tree::{FeatureLevel, RaisedLevel, UnknownLevel};
-use raft::eraftpb::{Entry, EntryType};
+use raft::eraftpb::{Entry, EntryType, Message, MessageType};
 
 use crate::batch::is_floor;
 use crate::log_entry::{CHANGE, COMMANDS, COMMANDS_WITH_FLOOR, FOUNDING, LEVEL, REFOUNDING};
@@ -152,9 +152,13 @@ impl LogEntry {
     }
 }
 
-/// Checks that a program that knows the levels up to `known` may have these entries of another member.
-pub(crate) fn check_levels(entries: &[Entry], known: FeatureLevel) -> Result<(), UnknownLevel> {
-    for entry in entries.iter().filter(|entry| entry.data.first() == Some(&LEVEL)) {
+/// Checks that a program that knows the levels up to `known` may have the entries of the log that another member sends. What other messages carry as
+/// entries is no part of the log.
+pub(crate) fn check_levels(message: &Message, known: FeatureLevel) -> Result<(), UnknownLevel> {
+    if message.msg_type != MessageType::MsgAppend {
+        return Ok(());
+    }
+    for entry in message.entries.iter().filter(|entry| entry.data.first() == Some(&LEVEL)) {
         if let Some(ConfigurationEntry::Level(raised)) = ConfigurationEntry::decode(&entry.data) {
             raised.check(known)?;
         }
@@ -250,9 +254,17 @@ mod tests {
     fn entries_of_a_level_that_is_not_known_are_not_taken() {
         let raised = RaisedLevel { level: FeatureLevel(2), since: "1.2.0".to_owned() };
         let data = ConfigurationEntry::Level(raised.clone()).encode();
-        let entries = [Entry::default(), Entry { data: data.clone(), ..Entry::default() }];
-        assert_eq!(check_levels(&entries, FeatureLevel(2)), Ok(()));
-        assert_eq!(check_levels(&entries, FeatureLevel(1)), Err(raised.check(FeatureLevel(1)).unwrap_err()));
+        let message = |msg_type, data: &Bytes| Message {
+            msg_type,
+            entries: vec![Entry::default(), Entry { data: data.clone(), ..Entry::default() }].into(),
+            ..Message::default()
+        };
+        let append = message(MessageType::MsgAppend, &data);
+        assert_eq!(check_levels(&append, FeatureLevel(2)), Ok(()));
+        assert_eq!(check_levels(&append, FeatureLevel(1)), Err(raised.check(FeatureLevel(1)).unwrap_err()));
+        // The question of a member with this number.
+        let question = message(MessageType::MsgReadIndex, &Bytes::from_static(&[LEVEL, 0]));
+        assert_eq!(check_levels(&question, FeatureLevel::NONE), Ok(()));
         let entry = |payload: Bytes| LogEntry { index: 4, term: 2, payload };
         assert_eq!(entry(data).raised_level(), Some(raised));
         assert_eq!(entry(ConfigurationEntry::Change(Vec::new()).encode()).raised_level(), None);

@@ -164,7 +164,7 @@ impl Replica<'_> {
         if self.presence.joining.is_inquiring() {
             return;
         }
-        if let Err(unknown) = check_levels(&message.entries, self.presence.options.known_level) {
+        if let Err(unknown) = check_levels(&message, self.presence.options.known_level) {
             return self.presence.levels.refuse(unknown);
         }
         self.group.consensus.step(message);

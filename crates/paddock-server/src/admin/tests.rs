@@ -7,6 +7,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use hyper::Method;
 use paddock_http::testing::TestSite;
 use paddock_proto::Id;
+use paddock_tree::FeatureLevel;
 
 use super::*;
 use crate::reports::four_letter_words;
@@ -50,6 +51,11 @@ impl AdminStage {
         let site = TestSite::new(ROUTES, server.admin());
         let stats = &site.context().shared.statistics.clients;
         while stats.conns().is_empty() {
+            tokio::task::yield_now().await;
+        }
+        // A moment after its first start a member raises its feature level, which changes the digest.
+        let level = || site.context().shared.state.read().tree().feature_level();
+        while level() < FeatureLevel::KNOWN {
             tokio::task::yield_now().await;
         }
         (0..RECEIVED).for_each(|_| stats.traffic(0).received());
