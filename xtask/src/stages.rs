@@ -283,7 +283,7 @@ const STAGES: &[TestStage] = &[
         needs_server: true,
         is_long: false,
         company: Company::Alone,
-        installs: &[],
+        installs: &[Part::Jars],
         run: rust::attacks,
     },
     TestStage {

@@ -227,7 +227,9 @@ pub(super) fn attacks(layout: &Layout) -> Result<StageOutcome, Error> {
     let options: Vec<&str> = TIMED.iter().chain(&[ATTACKS]).flat_map(|name| ["--test", name]).collect();
     let mut programs = programs::compile(layout, stage, &options)?;
     programs.retain(|program| is_timed(layout, program) || is_with_servers(layout, program));
-    let variables = [("PADDOCK_BIN", layout.paddock().into())];
+    install::jars(layout)?;
+    let variables: [(&str, OsString); 2] =
+        [("PADDOCK_BIN", layout.paddock().into()), ("ZOOKEEPER_CLASSPATH", layout.class_path().into())];
     // Figures are in the log.
     let success = programs::run(layout, stage, &programs, &["--nocapture", "--test-threads=1"], &variables)?;
     Ok(StageOutcome { counts: count(layout, stage)?, success })
