@@ -172,11 +172,15 @@ pub(crate) fn held_bytes(buffer: &Vec<u8>) -> usize {
     if buffer.capacity() <= BUFFER_BYTES_KEPT { buffer.len() } else { buffer.capacity() }
 }
 
-/// Empties a buffer that may have become large.
+/// Empties a buffer that may have become large. One that has is given back, not made smaller: glibc maps a large one into memory by itself until
+/// one was given back, and shrinking and growing such a one again and again costs a fault for each of its pages.
 #[inline]
 pub(crate) fn clear(buffer: &mut Vec<u8>) {
-    buffer.clear();
-    buffer.shrink_to(BUFFER_BYTES_KEPT);
+    if buffer.capacity() > BUFFER_BYTES_KEPT {
+        *buffer = Vec::with_capacity(BUFFER_BYTES_KEPT);
+    } else {
+        buffer.clear();
+    }
 }
 
 #[cfg(test)]
