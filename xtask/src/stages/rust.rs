@@ -342,7 +342,10 @@ pub(super) fn chart(layout: &Layout) -> Result<StageOutcome, Error> {
 
 pub(super) fn image(layout: &Layout) -> Result<StageOutcome, Error> {
     let stage = "image";
-    apt::install_program("podman", &["podman", "crun"], &layout.log("install-podman"))?;
+    // One of these runtimes knows the machine's cgroups.
+    for (program, packages) in [("podman", &["podman", "crun"][..]), ("runc", &["runc"])] {
+        apt::install_program(program, packages, &layout.log("install-podman"))?;
+    }
     let programs = with_servers(layout, stage, &[IMAGE])?;
     let variables =
         [("PADDOCK_BIN", layout.paddock().into()), dist::image_for_tests(layout, layout.paddock())?];
