@@ -97,40 +97,30 @@ pub(crate) fn parse_login(text: &str) -> Result<LoginFile, String> {
 impl AccessArgs {
     /// The way in for a command that has its servers by other means than a profile: only one that is named counts.
     pub(crate) fn read(&self) -> Result<Access, AccessError> {
-        self.read_with(&self.named_profile()?.unwrap_or_default())
+        let profile = profiles::find(self.profile.as_deref(), false)?;
+        self.read_with(&profile.unwrap_or_default())
     }
 
-    /// The way in to the servers of [`AccessArgs::servers`]. What options do not say, the profile does.
-    pub(crate) fn read_for(&self, named: Option<&str>) -> Result<Access, AccessError> {
-        self.read_with(&self.profile_for(named)?.unwrap_or_default())
-    }
-
-    /// Servers for a command that looks at some: those of [`AccessArgs::known_servers`], else this machine's.
-    pub(crate) fn servers(&self, named: Option<&str>) -> Result<String, AccessError> {
-        Ok(self.known_servers(named)?.unwrap_or_else(|| "localhost:2181".to_owned()))
+    /// Servers for a command that looks at some, and the way in to them: those of [`AccessArgs::known_servers`], else this machine's.
+    pub(crate) fn servers(&self, named: Option<&str>) -> Result<(String, Access), AccessError> {
+        let (servers, access) = self.known_servers(named)?;
+        Ok((servers.unwrap_or_else(|| "localhost:2181".to_owned()), access))
     }
 
     /// Servers that the command's line names, else those of the profile that it names, else those of the variable `PADDOCK_HOSTS`,
-    /// else those of another profile.
-    pub(crate) fn known_servers(&self, named: Option<&str>) -> Result<Option<String>, AccessError> {
-        if let Some(named) = named {
-            return Ok(Some(named.to_owned()));
-        }
-        let of_profile = self.profile_for(named)?.and_then(|profile| profile.hosts);
-        Ok(match self.profile {
-            Some(_) => of_profile.or_else(servers_of_variable),
-            None => servers_of_variable().or(of_profile),
-        })
-    }
-
-    fn named_profile(&self) -> Result<Option<Profile>, ProfileError> {
-        profiles::find(self.profile.as_deref(), false)
-    }
-
-    /// The default profile is for its own servers: others are not shown its identities.
-    fn profile_for(&self, named: Option<&str>) -> Result<Option<Profile>, ProfileError> {
-        let are_said = named.is_some() || servers_of_variable().is_some();
-        profiles::find(self.profile.as_deref(), !are_said)
+    /// else those of another profile; and the way in to them, of which the profile says what options do not.
+    pub(crate) fn known_servers(&self, named: Option<&str>) -> Result<(Option<String>, Access), AccessError> {
+        let of_variable = servers_of_variable();
+        // The default profile is for its own servers: others are not shown its identities.
+        let are_said = named.is_some() || of_variable.is_some();
+        let profile = profiles::find(self.profile.as_deref(), !are_said)?.unwrap_or_default();
+        let access = self.read_with(&profile)?;
+        let servers = match (named, &self.profile) {
+            (Some(named), _) => Some(named.to_owned()),
+            (None, Some(_)) => profile.hosts.or(of_variable),
+            (None, None) => of_variable.or(profile.hosts),
+        };
+        Ok((servers, access))
     }
 
     /// Reads the files of TLS, passwords and identities.

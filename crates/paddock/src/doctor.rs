@@ -121,7 +121,7 @@ fn examine(args: &DoctorArgs) -> Result<Level, DoctorFailure> {
     let named = args.hosts.as_deref();
     let (hosts, access) = match named {
         None if wants_machine => (None, args.access.read()?),
-        _ => (args.access.known_servers(named)?, args.access.read_for(named)?),
+        _ => args.access.known_servers(named)?,
     };
     let machine = (wants_machine || hosts.is_none()).then(|| machine_facts(args)).transpose()?;
     let mut facts = match hosts {

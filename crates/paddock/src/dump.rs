@@ -6,6 +6,7 @@ use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
+use paddock_bench::Access;
 use paddock_client::{Client, ClientOptions};
 use paddock_storage::OsDisk;
 
@@ -97,19 +98,18 @@ impl From<DumpFailure> for MovingFailure {
 
 pub(crate) fn run(args: &DumpArgs) -> Result<(), MovingFailure> {
     let mut line = ProgressLine::start();
-    let place = args
-        .access
-        .servers(args.source.as_deref())
-        .map_err(|error| DumpFailure::from(DiffFailure::from(error)))?;
+    let found = args.access.servers(args.source.as_deref());
+    let (place, access) = found.map_err(|error| DumpFailure::from(DiffFailure::from(error)))?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| DumpFailure::from(DiffFailure::from(error)))?;
     let source = if place.starts_with("http://") || place.starts_with("https://") {
-        runtime.block_on(snapshot_of(args, &place, &mut line))?
+        runtime.block_on(snapshot_of(access.clone(), &place, &mut line))?
     } else {
         DiffSource::open(&place, &mut line).map_err(DumpFailure::from)?
     };
     let mut output = DumpOutput::open(&args.to)?;
-    let written = runtime.block_on(dump(args, &place, &source, &mut output, &mut line));
+    let origin = DumpOrigin { place: &place, source: &source, access: &access };
+    let written = runtime.block_on(dump(args, origin, &mut output, &mut line));
     line.end();
     match written {
         // A reader that has seen enough is no failure.
@@ -124,8 +124,7 @@ pub(crate) fn run(args: &DumpArgs) -> Result<(), MovingFailure> {
 }
 
 /// The state of a running member at one moment. Its snapshot lies in a directory that is closed to others until it is read.
-async fn snapshot_of(args: &DumpArgs, url: &str, line: &mut ProgressLine) -> Result<DiffSource, DumpFailure> {
-    let access = args.access.read_for(args.source.as_deref()).map_err(DiffFailure::from)?;
+async fn snapshot_of(access: Access, url: &str, line: &mut ProgressLine) -> Result<DiffSource, DumpFailure> {
     let interface = AdminInterface::new(url, access.tls, access.identities.into_iter().next());
     let interface = interface.map_err(DownloadError::from)?;
     let dir = Workshop::new(&std::env::temp_dir())?;
@@ -154,19 +153,27 @@ fn tell(dumped: &Dumped) {
     }
 }
 
+/// The place of what is dumped, and the way in to it.
+#[derive(Clone, Copy, Debug)]
+struct DumpOrigin<'a> {
+    place: &'a str,
+    source: &'a DiffSource,
+    access: &'a Access,
+}
+
 async fn dump(
     args: &DumpArgs,
-    place: &str,
-    source: &DiffSource,
+    origin: DumpOrigin<'_>,
     output: &mut DumpOutput,
     progress: &mut ProgressLine,
 ) -> Result<Dumped, DumpFailure> {
+    let DumpOrigin { place, source, access } = origin;
     let root = args.path.as_str();
     let mut exclude = args.exclude.clone();
     if !paddock_proto::is_at_or_below(root, OWN) {
         exclude.push(OWN.to_owned());
     }
-    let client = open(args, source).await?;
+    let client = open(source, access).await?;
     if let Some(client) = &client
         && client.exists(KEEPERS_MARK).await.is_ok()
         && !paddock_proto::is_at_or_below(root, KEEPERS_OWN)
@@ -177,14 +184,7 @@ async fn dump(
         (Some(client), DiffSource::Servers(servers)) => {
             Side::Server(Box::new(ServerWalk::below(root, client, servers, &exclude).await?))
         }
-        _ => {
-            Side::begin(
-                source,
-                &args.access.read_for(args.source.as_deref()).map_err(DiffFailure::from)?,
-                &exclude,
-            )
-            .await?
-        }
+        _ => Side::begin(source, access, &exclude).await?,
     };
     let mut dumped = Dumped::default();
     let mut is_begun = false;
@@ -217,10 +217,9 @@ async fn dump(
 }
 
 /// A session, if the source is a server.
-async fn open(args: &DumpArgs, source: &DiffSource) -> Result<Option<Client>, DiffFailure> {
+async fn open(source: &DiffSource, access: &Access) -> Result<Option<Client>, DiffFailure> {
     let DiffSource::Servers(servers) = source else { return Ok(None) };
-    let access = args.access.read_for(args.source.as_deref())?;
-    connect(servers, &access, ClientOptions::default()).await.map(Some)
+    connect(servers, access, ClientOptions::default()).await.map(Some)
 }
 
 /// A file that has its name when it is whole, or standard output.

@@ -103,8 +103,7 @@ pub(crate) fn run(args: &LoadArgs) -> Result<(), MovingFailure> {
 }
 
 fn begin(args: &LoadArgs, progress: &mut ProgressLine) -> Result<Loaded, LoadFailure> {
-    let access = args.access.read_for(args.hosts.as_deref())?;
-    let servers = args.access.servers(args.hosts.as_deref())?;
+    let (servers, access) = args.access.servers(args.hosts.as_deref())?;
     let input = DumpInput::open(&args.from)?;
     let root = match &args.path {
         Some(path) => path.clone(),

@@ -78,8 +78,7 @@ pub(crate) fn run(args: &MembersArgs) -> ExitCode {
 
 /// The members when they are as wanted, or what they were at the last look.
 fn wait(args: &MembersArgs) -> Result<Result<Vec<EnsembleMember>, String>, StartFailure> {
-    let access = args.access.read_for(args.hosts.as_deref())?;
-    let hosts = args.access.servers(args.hosts.as_deref())?;
+    let (hosts, access) = args.access.servers(args.hosts.as_deref())?;
     let identities: Vec<(String, Vec<u8>)> =
         access.identities.into_iter().map(|shown| (shown.scheme, shown.auth.into_bytes())).collect();
     let deadline = Instant::now() + args.within;

@@ -146,11 +146,11 @@ fn history_file() -> Option<PathBuf> {
 }
 
 fn settings(args: &ShellArgs, is_terminal: bool) -> Result<ShellSettings, StartFailure> {
-    let access = args.access.read_for(args.hosts.as_deref())?;
+    let (servers, access) = args.access.servers(args.hosts.as_deref())?;
     let identities = access.identities.into_iter().map(|shown| (shown.scheme, shown.auth.into_bytes()));
     let no_colour = env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
     Ok(ShellSettings {
-        servers: args.access.servers(args.hosts.as_deref())?,
+        servers,
         options: ClientOptions {
             session_timeout: args.session_timeout,
             connect_timeout: args.connect_timeout,
