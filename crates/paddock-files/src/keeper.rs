@@ -21,9 +21,9 @@ use std::path::{Path, PathBuf};
 use paddock_tree::Tree;
 
 use crate::error::{FileError, Problem, check_last_zxid};
-use crate::load::{DigestCheck, LoadOptions, LogRead, Progress, Report};
+use crate::load::{DigestCheck, LoadOptions, Progress, Report};
 use crate::replay::close_all_sessions;
-use changelog::{ChangelogReader, ChangelogRecord, NextRecord, Rewrites};
+use changelog::{ChangelogRecord, read_files};
 use entry::ChangelogEntry;
 pub use listing::list_requests;
 use names::LogFile;
@@ -181,38 +181,25 @@ impl Loader {
         progress: &mut dyn FnMut(Progress<'_>),
     ) -> Result<(), FileError> {
         let behind: Vec<LogFile> = logs.iter().filter(|log| log.to > self.report.index).cloned().collect();
-        let rewrites = Rewrites::find(&behind)?;
-        let mut number = 0;
-        for log in &behind {
-            let path = &log.path;
-            let mut reader = ChangelogReader::open(path)?;
-            let mut read = LogRead { path: path.clone(), transactions: 0, torn: None };
-            loop {
-                let record = match reader.next()? {
-                    NextRecord::Record(record) => record,
-                    NextRecord::End => break,
-                    NextRecord::Torn { offset } => {
-                        read.torn = Some(offset);
-                        break;
-                    }
-                };
-                let is_replaced = rewrites.is_replaced(number, record.index);
-                number += 1;
-                if is_replaced {
-                    self.report.replaced += 1;
-                } else if record.index > self.report.index {
-                    read.transactions += self.take(path, &record, state)?;
-                    if number.is_multiple_of(REPORT_REQUESTS) {
-                        progress(Progress::Log { path, transactions: number });
-                    }
-                }
+        let mut number: u64 = 0;
+        let read = read_files(&behind, &mut |path, record, is_replaced| {
+            number += 1;
+            if is_replaced {
+                self.report.replaced += 1;
+                return Ok(0);
             }
-            self.report.report.transactions += read.transactions;
-            self.report.report.logs.push(read);
-        }
-        let is_still = number == rewrites.records;
-        let path = || behind.last().map(|log| log.path.clone()).unwrap_or_default();
-        if is_still { Ok(()) } else { Err(FileError::Changed { path: path() }) }
+            if record.index <= self.report.index {
+                return Ok(0);
+            }
+            let taken = self.take(path, record, state)?;
+            if number.is_multiple_of(REPORT_REQUESTS) {
+                progress(Progress::Log { path, transactions: number });
+            }
+            Ok(taken)
+        })?;
+        self.report.report.transactions += read.iter().map(|read| read.transactions).sum::<u64>();
+        self.report.report.logs.extend(read);
+        Ok(())
     }
 
     /// Carries out one record; returns how many requests that were.

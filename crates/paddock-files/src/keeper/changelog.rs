@@ -9,6 +9,7 @@ use super::sip_hash::SipHash;
 use super::stream::ByteStream;
 use super::zstd_reader::zstd;
 use crate::error::{FileError, Problem, failed};
+use crate::load::LogRead;
 
 /// Newest version of a record that is known.
 const VERSION_MAX: u8 = 2;
@@ -100,17 +101,51 @@ impl<'i> ChangelogReader<'i> {
     }
 }
 
+/// Reads files of a log one behind the other. `take` is told the file and a record, and whether a later record replaces it, and returns how many
+/// requests it took. The files may not change meanwhile.
+pub(super) fn read_files(
+    files: &[LogFile],
+    take: &mut dyn FnMut(&Path, &ChangelogRecord<'_>, bool) -> Result<u64, FileError>,
+) -> Result<Vec<LogRead>, FileError> {
+    let rewrites = Rewrites::find(files)?;
+    let (mut number, mut all) = (0, Vec::new());
+    for file in files {
+        let path = &file.path;
+        let mut reader = ChangelogReader::open(path)?;
+        let mut read = LogRead { path: path.clone(), transactions: 0, torn: None };
+        loop {
+            let record = match reader.next()? {
+                NextRecord::Record(record) => record,
+                NextRecord::End => break,
+                NextRecord::Torn { offset } => {
+                    read.torn = Some(offset);
+                    break;
+                }
+            };
+            let is_replaced = rewrites.is_replaced(number, record.index);
+            number += 1;
+            read.transactions += take(path, &record, is_replaced)?;
+        }
+        all.push(read);
+    }
+    if number != rewrites.records {
+        let path = files.last().map(|file| file.path.clone()).unwrap_or_default();
+        return Err(FileError::Changed { path });
+    }
+    Ok(all)
+}
+
 /// Places at which the log was written anew: a new leader had other entries than this member.
 #[derive(Debug, Default)]
-pub(super) struct Rewrites {
+struct Rewrites {
     /// Number of a record, counted over all files, and the smallest index at which it or a later one begins anew.
     cuts: Vec<(u64, u64)>,
-    pub(super) records: u64,
+    records: u64,
 }
 
 impl Rewrites {
     /// Goes through all files once.
-    pub(super) fn find(files: &[LogFile]) -> Result<Rewrites, FileError> {
+    fn find(files: &[LogFile]) -> Result<Rewrites, FileError> {
         let mut rewrites = Rewrites::default();
         let mut last = None;
         for file in files {
@@ -140,7 +175,7 @@ impl Rewrites {
     }
 
     /// True for a record that a later one replaces.
-    pub(super) fn is_replaced(&self, record: u64, index: u64) -> bool {
+    fn is_replaced(&self, record: u64, index: u64) -> bool {
         let later = self.cuts.partition_point(|(cut, _)| *cut <= record);
         self.cuts.get(later).is_some_and(|(_, begin)| *begin <= index)
     }

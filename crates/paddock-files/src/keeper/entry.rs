@@ -1,7 +1,7 @@
 //! An entry of ClickHouse Keeper's log: a request of a client, with what the leader decided about it.
 
 use paddock_proto::jute::Reader;
-use paddock_proto::{OpCode, SessionId};
+use paddock_proto::{OpCode, SessionId, Zxid};
 
 use crate::error::Problem;
 
@@ -47,6 +47,11 @@ impl<'a> ChangelogEntry<'a> {
         }
         // Behind it may stand the upper half of the xid, and where a trace goes on.
         Ok(ChangelogEntry { session, op, body, time_ms, zxid, digest })
+    }
+
+    /// Zxid of the entry at this index of the log.
+    pub(super) fn zxid_at(&self, index: u64) -> Zxid {
+        Zxid(if self.zxid == 0 { index as i64 } else { self.zxid })
     }
 
     /// True if the digest is that of the state after the request: Keeper computes none for these two.

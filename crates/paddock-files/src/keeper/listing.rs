@@ -5,7 +5,7 @@ use std::path::Path;
 use paddock_proto::{OpCode, SessionId, Write, Zxid};
 use paddock_tree::CommandWords;
 
-use super::changelog::{ChangelogReader, NextRecord, Rewrites};
+use super::changelog::read_files;
 use super::entry::{ChangelogEntry, SESSION_ID};
 use super::names;
 use crate::error::{FileError, Problem};
@@ -21,38 +21,16 @@ pub fn list_requests(
     log: &Path,
     each: &mut dyn FnMut(&ListedTransaction),
 ) -> Result<Vec<LogRead>, FileError> {
-    let files = names::changelogs(log)?;
-    let rewrites = Rewrites::find(&files)?;
-    let (mut number, mut listed) = (0, Vec::new());
-    for file in files {
-        let mut reader = ChangelogReader::open(&file.path)?;
-        let mut read = LogRead { path: file.path, transactions: 0, torn: None };
-        loop {
-            let record = match reader.next()? {
-                NextRecord::Record(record) => record,
-                NextRecord::End => break,
-                NextRecord::Torn { offset } => {
-                    read.torn = Some(offset);
-                    break;
-                }
-            };
-            let (index, is_replaced) = (record.index, rewrites.is_replaced(number, record.index));
-            number += 1;
-            let transaction = match record.request {
-                Some(request) => of_request(request, index),
-                None => Ok(of_members(index)),
-            };
-            let transaction = transaction.map_err(|problem| FileError::KeeperRequest {
-                path: read.path.clone(),
-                index,
-                problem,
-            })?;
-            read.transactions += 1;
-            each(&ListedTransaction { is_replaced, ..transaction });
-        }
-        listed.push(read);
-    }
-    Ok(listed)
+    read_files(&names::changelogs(log)?, &mut |path, record, is_replaced| {
+        let index = record.index;
+        let transaction = match record.request {
+            Some(request) => of_request(request, index),
+            None => Ok(of_members(index)),
+        };
+        let unreadable = |problem| FileError::KeeperRequest { path: path.to_owned(), index, problem };
+        each(&ListedTransaction { is_replaced, ..transaction.map_err(unreadable)? });
+        Ok(1)
+    })
 }
 
 fn of_request(request: &[u8], index: u64) -> Result<ListedTransaction, Problem> {
@@ -69,7 +47,7 @@ fn of_request(request: &[u8], index: u64) -> Result<ListedTransaction, Problem> 
         },
         Some(op) => vec![named(&format!("{op:?}"))],
     };
-    let zxid = Zxid(if entry.zxid == 0 { index as i64 } else { entry.zxid });
+    let zxid = entry.zxid_at(index);
     let (session, time_ms, bytes) = (entry.session, entry.time_ms, request.len());
     Ok(ListedTransaction {
         index: Some(index),

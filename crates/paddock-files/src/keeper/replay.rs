@@ -7,7 +7,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use paddock_proto::jute::Reader;
 use paddock_proto::{
-    Acl, AclList, Auth, Create, Dialect, Id, OpCode, Perms, Request, SessionId, Stat, Write, Zxid,
+    Acl, AclList, Auth, Create, Dialect, Id, OpCode, Perms, Request, SessionId, Stat, Write,
 };
 use paddock_tree::{DraftNode, Facts, ZnodeKind};
 use sha1::{Digest, Sha1};
@@ -49,7 +49,7 @@ impl KeeperState {
         if entry.session < OF_NO_SESSION {
             return Err(Problem::Collector);
         }
-        let zxid = Zxid(if entry.zxid == 0 { index as i64 } else { entry.zxid });
+        let zxid = entry.zxid_at(index);
         if zxid <= self.zxid {
             return Err(Problem::ZxidBack { zxid, last: self.zxid });
         }
