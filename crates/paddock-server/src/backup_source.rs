@@ -2,7 +2,6 @@
 
 use std::fs::File;
 use std::io::{self, Write};
-use std::time::Duration;
 
 use paddock_proto::MemberNumber;
 use paddock_replica::Role;
@@ -10,9 +9,6 @@ use paddock_statistics::backup_board::BackupStanding;
 
 use crate::operator::Operator;
 use crate::own_log::{OwnLog, OwnLogError};
-
-/// Time that a snapshot may take until it is given up waiting for.
-const PATIENCE: Duration = Duration::from_secs(600);
 
 /// The snapshots of a member, and its log, for a backup.
 #[derive(Clone, Debug)]
@@ -60,8 +56,8 @@ impl BackupSource {
 
     /// Id of the ensemble, if there is one.
     pub fn cluster(&self) -> Option<u64> {
-        let state = self.operator.shared.state.read();
-        state.tree().ensemble().map(|ensemble| ensemble.cluster).filter(|cluster| *cluster != 0)
+        let cluster = self.operator.shared.state.read().tree().cluster();
+        (cluster != 0).then_some(cluster)
     }
 
     /// Takes a snapshot beside everything else, and waits for it.
@@ -69,7 +65,7 @@ impl BackupSource {
     /// # Errors
     /// [`BackupSourceError::Snapshot`].
     pub fn snapshot(&self) -> Result<OwnSnapshot, BackupSourceError> {
-        let taken = self.operator.take_snapshot(PATIENCE).ok_or(BackupSourceError::Snapshot)?;
+        let taken = self.operator.take_snapshot().ok_or(BackupSourceError::Snapshot)?;
         let file = File::open(&taken.path).map_err(|_| BackupSourceError::Snapshot)?;
         Ok(OwnSnapshot { file, cluster: self.cluster() })
     }

@@ -12,6 +12,9 @@ use crate::engines::EngineHandle;
 use crate::host::close_connections;
 use crate::shared::Shared;
 
+/// Time that a snapshot may take until it is given up waiting for.
+const SNAPSHOT_PATIENCE: Duration = Duration::from_secs(600);
+
 #[derive(Clone, Debug)]
 pub(crate) struct Operator {
     pub(crate) shared: Arc<Shared>,
@@ -35,13 +38,13 @@ impl Operator {
         self.engine.is_member()
     }
 
-    /// Takes a snapshot and waits for it; `None` if it failed, or took longer than `patience`.
-    pub(crate) fn take_snapshot(&self, patience: Duration) -> Option<SnapshotTaken> {
+    /// Takes a snapshot and waits for it; `None` if it failed, or took longer than ten minutes.
+    pub(crate) fn take_snapshot(&self) -> Option<SnapshotTaken> {
         let wanted = self.shared.statistics.snapshots.next();
         if !self.engine.order_snapshot() {
             return None;
         }
-        self.shared.statistics.snapshots.wait_for(wanted, patience)
+        self.shared.statistics.snapshots.wait_for(wanted, SNAPSHOT_PATIENCE)
     }
 
     /// Closes `percentage` percent of this member's connections, drawn by chance; their clients go on with their sessions at any member.

@@ -77,8 +77,8 @@ fn reached(shared: &Shared) -> Reached {
     loop {
         let state = shared.state.read();
         if !state.is_within_entry() {
-            let cluster = state.tree().ensemble().map_or(0, |ensemble| ensemble.cluster);
-            return Reached { applied: state.applied(), zxid: state.tree().zxid().0, cluster };
+            let tree = state.tree();
+            return Reached { applied: state.applied(), zxid: tree.zxid().0, cluster: tree.cluster() };
         }
         drop(state);
         std::thread::sleep(WITHIN_ENTRY_PAUSE);

@@ -20,8 +20,6 @@ const LAST_ZXID: HeaderName = HeaderName::from_static("last_zxid");
 const SNAPSHOT_SIZE: HeaderName = HeaderName::from_static("snapshot_size");
 /// Id of the ensemble in hexadecimal digits, 0 of a member alone.
 const CLUSTER: HeaderName = HeaderName::from_static("cluster");
-/// Time that a snapshot may take until it is given up waiting for.
-const PATIENCE: Duration = Duration::from_secs(600);
 
 /// Takes a snapshot at a route that is for administrators alone, whose connections may take their time.
 pub(super) fn send(admin: &Admin, request: Request) -> Response {
@@ -44,7 +42,7 @@ pub(super) fn take(admin: &Admin, request: &Request) -> Result<Response, Failure
         return Err(Failure::new(StatusCode::TOO_MANY_REQUESTS, "Rate limit exceeded"));
     }
     let failed = |what: &str| Failure::new(StatusCode::INTERNAL_SERVER_ERROR, what);
-    let taken = admin.operator.take_snapshot(PATIENCE).ok_or_else(|| failed("The snapshot failed"))?;
+    let taken = admin.operator.take_snapshot().ok_or_else(|| failed("The snapshot failed"))?;
     let file = File::open(&taken.path).map_err(|_| failed("The snapshot is gone already"))?;
     let bytes = file.metadata().map_or(0, |metadata| metadata.len());
     let is_streamed =
@@ -54,7 +52,7 @@ pub(super) fn take(admin: &Admin, request: &Request) -> Result<Response, Failure
     } else {
         Response::of("application/octet-stream", "")
     };
-    let cluster = shared.state.read().tree().ensemble().map_or(0, |ensemble| ensemble.cluster);
+    let cluster = shared.state.read().tree().cluster();
     let response = response.with_header(CLUSTER, &format!("{cluster:016x}"));
     let response = response.with_header(LAST_ZXID, &format!("0x{:x}", taken.zxid));
     Ok(response.with_header(SNAPSHOT_SIZE, &bytes.to_string()).may_take_long())

@@ -23,6 +23,11 @@ impl Tree {
         self.ensemble.as_ref()
     }
 
+    /// Id of the ensemble; 0 of a member alone.
+    pub fn cluster(&self) -> u64 {
+        self.ensemble.as_ref().map_or(0, |ensemble| ensemble.cluster)
+    }
+
     /// The reply to a client that asked for a change of members, when it is in force: the data of `/zookeeper/config`.
     pub fn config(&self) -> (&[u8], Stat) {
         let node = self.config_node();
