@@ -9,9 +9,7 @@ use std::hint::black_box;
 use std::sync::Arc;
 
 use gungraun::prelude::*;
-use paddock_front::{
-    Counters, DigestAlgorithm, Front, Host, Limits, RateLimits, RateRules, Settings, WordAnswer,
-};
+use paddock_front::{Counters, Front, Host, Limits, RateLimits, RateRules, Settings, WordAnswer};
 use paddock_proto::jute::Writer;
 use paddock_proto::{
     ConnectRequest, CreateMode, Extensions, IdList, OpCode, Password, SessionId, Zxid, encode, frame,
@@ -111,24 +109,7 @@ fn tree() -> Tree {
 fn settings(rates: &str) -> Settings {
     let rules: RateRules = rates.parse().expect("these are rules");
     let counters = Counters { rates: Arc::new(RateLimits::new(&rules, 1000)), ..Counters::default() };
-    Settings {
-        frame_bytes_max: 1 << 20,
-        command_bytes_max: 1 << 20,
-        dialect: None,
-        session_timeout_ms_min: 4000,
-        session_timeout_ms_max: 40_000,
-        digest_algorithm: DigestAlgorithm::Sha1,
-        super_digest: None,
-        sasl: None,
-        kerberos: None,
-        has_certificates: false,
-        required_schemes: Vec::new(),
-        linearizable_reads: false,
-        enforces_quotas: false,
-        audit: None,
-        may_reconfig: false,
-        limits: Limits { counters, ..Limits::default() },
-    }
+    Settings { limits: Limits { counters, ..Limits::default() }, ..Settings::of_zookeeper() }
 }
 
 fn scene(rates: &str) -> Scene {

@@ -137,9 +137,9 @@ mod tests {
 
     #[test]
     fn schemes_that_nothing_provides_are_written_over() {
-        let none = Settings::for_tests();
-        let sasl = Settings { sasl: Some(crate::SaslUsers::default().into()), ..Settings::for_tests() };
-        let x509 = Settings { has_certificates: true, ..Settings::for_tests() };
+        let none = Settings::of_zookeeper();
+        let sasl = Settings { sasl: Some(crate::SaslUsers::default().into()), ..Settings::of_zookeeper() };
+        let x509 = Settings { has_certificates: true, ..Settings::of_zookeeper() };
         let all = ["world", "sasl", "digest", "x509", "sasl"];
         check(&all, &none, &["world", "none", "digest", "none", "none"]);
         check(&all, &sasl, &["world", "sasl", "digest", "none", "sasl"]);

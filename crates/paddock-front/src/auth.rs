@@ -66,7 +66,7 @@ mod tests {
     const ADDRESS: IpAddr = IpAddr::V4(std::net::Ipv4Addr::LOCALHOST);
 
     fn check(scheme: &str, auth: &[u8], expected: Option<&[(&str, &str)]>) {
-        let settings = Settings { super_digest: Some(SUPER123.to_owned()), ..Settings::for_tests() };
+        let settings = Settings { super_digest: Some(SUPER123.to_owned()), ..Settings::of_zookeeper() };
         let ids = authenticate(&Auth { scheme, auth: Some(auth) }, ADDRESS, &settings);
         let expected = expected.map(|ids| ids.iter().map(|(s, i)| Id::new(*s, *i)).collect::<Vec<_>>());
         assert_eq!(ids, expected, "{scheme}");

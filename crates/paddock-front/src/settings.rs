@@ -123,8 +123,7 @@ impl Default for Limits {
 
 impl Settings {
     /// Settings as ZooKeeper has them, with tick times of 2 s.
-    #[cfg(test)]
-    pub(crate) fn for_tests() -> Settings {
+    pub fn of_zookeeper() -> Settings {
         Settings {
             frame_bytes_max: 1 << 20,
             command_bytes_max: 1 << 20,
@@ -165,7 +164,7 @@ mod tests {
 
     #[test]
     fn a_session_timeout_is_kept_between_the_bounds() {
-        let settings = Settings::for_tests();
+        let settings = Settings::of_zookeeper();
         for (asked, agreed) in [(-1, 4000), (0, 4000), (5000, 5000), (i32::MAX, 40_000)] {
             assert_eq!(settings.negotiate_timeout_ms(asked), agreed, "{asked}");
         }

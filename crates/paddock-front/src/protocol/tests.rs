@@ -15,7 +15,7 @@ fn protocol() -> Protocol {
 }
 
 fn on_frame<'f>(protocol: &mut Protocol, frame: &'f [u8]) -> Action<'f> {
-    on_frame_with(protocol, frame, &tree(), &Settings::for_tests())
+    on_frame_with(protocol, frame, &tree(), &Settings::of_zookeeper())
 }
 
 fn on_frame_with<'f>(
@@ -92,7 +92,7 @@ fn bound_to(scheme: &str, id: &str) -> Tree {
 }
 
 fn with_sasl() -> Settings {
-    Settings { sasl: Some(crate::SaslUsers::default().into()), ..Settings::for_tests() }
+    Settings { sasl: Some(crate::SaslUsers::default().into()), ..Settings::of_zookeeper() }
 }
 
 /// The client comes back with the right password.
@@ -158,7 +158,7 @@ fn a_request_before_the_identity_ends_the_connection_and_a_stranger_gets_nothing
     protocol.identify(&[Id::new("sasl", "eve")], &settings).unwrap();
     assert!(matches!(protocol.on_identified(&bound, &settings), Some(Identified::Stranger)));
     // Where no client can prove anything by SASL its client is told at once.
-    assert!(come_back(&mut self::protocol(), &bound, &Settings::for_tests()).contains("Expired"));
+    assert!(come_back(&mut self::protocol(), &bound, &Settings::of_zookeeper()).contains("Expired"));
 }
 
 #[test]

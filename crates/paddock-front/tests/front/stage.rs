@@ -6,9 +6,7 @@ use std::convert::Infallible;
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 
-use paddock_front::{
-    ClientBuffers, Counters, DigestAlgorithm, Front, Host, Limits, Reached, Settings, WordAnswer,
-};
+use paddock_front::{ClientBuffers, Counters, Front, Host, Limits, Reached, Settings, WordAnswer};
 use paddock_proto::jute::{Reader, Writer};
 use paddock_proto::{
     ConnectRequest, CreateMode, ErrorCode, EventKind, Extensions, OpCode, Password, ReplyHeader, SessionId,
@@ -109,24 +107,7 @@ impl FrontStage {
     }
 
     pub(crate) fn settings(limits: Limits) -> Settings {
-        Settings {
-            frame_bytes_max: 1 << 20,
-            command_bytes_max: 1 << 20,
-            dialect: None,
-            session_timeout_ms_min: 4000,
-            session_timeout_ms_max: 40_000,
-            digest_algorithm: DigestAlgorithm::Sha1,
-            super_digest: None,
-            sasl: None,
-            kerberos: None,
-            has_certificates: false,
-            required_schemes: Vec::new(),
-            linearizable_reads: false,
-            enforces_quotas: false,
-            audit: None,
-            may_reconfig: false,
-            limits,
-        }
+        Settings { limits, ..Settings::of_zookeeper() }
     }
 
     pub(crate) fn with(settings: Settings) -> FrontStage {
