@@ -33,6 +33,12 @@ impl MemberPlace {
         host.parse().unwrap_or_else(|_| panic!("{} begins with no address", self.peers))
     }
 
+    /// A place whose line says where clients connect, too, as a change of members has it.
+    pub fn on_loopback_with_clients() -> MemberPlace {
+        let place = MemberPlace::on_loopback();
+        MemberPlace { peers: format!("{}:participant;{}", place.peers, place.clients), ..place }
+    }
+
     pub fn on_loopback() -> MemberPlace {
         MemberPlace {
             clients: SocketAddr::from((Ipv4Addr::LOCALHOST, free_port())),

@@ -190,13 +190,7 @@ fn four_letter_words_need_nothing_before_them() {
 
 #[test]
 fn members_are_changed_by_words() {
-    let places: Vec<MemberPlace> = (0..3)
-        .map(|_| {
-            let mut place = MemberPlace::on_loopback();
-            place.peers = format!("{}:participant;{}", place.peers, place.clients);
-            place
-        })
-        .collect();
+    let places: Vec<MemberPlace> = (0..3).map(|_| MemberPlace::on_loopback_with_clients()).collect();
     // The hash of `super:secret`.
     let settings = [
         ("reconfigEnabled", "true"),

@@ -323,13 +323,7 @@ fn a_znode_is_shown_with_the_times_that_zookeepers_shell_shows() {
 /// Both shells ask the same ensemble, one after the other.
 #[test]
 fn an_ensemble_is_shown_and_changed_as_by_zookeepers_shell() {
-    let places: Vec<MemberPlace> = (0..3)
-        .map(|_| {
-            let mut place = MemberPlace::on_loopback();
-            place.peers = format!("{}:participant;{}", place.peers, place.clients);
-            place
-        })
-        .collect();
+    let places: Vec<MemberPlace> = (0..3).map(|_| MemberPlace::on_loopback_with_clients()).collect();
     // ACLs are not looked at: only an administrator may change the configuration else.
     let settings = [("reconfigEnabled", "true"), ("standaloneEnabled", "false"), ("skipACL", "yes")];
     let mut ensemble = Ensemble::start_at(ServerKind::ZooKeeper, &places, &settings);
