@@ -1,7 +1,7 @@
 //! The stages of `cargo xtask test`: what they are, running them, and the account at the end.
 //!
 //! Stages that measure time run one after another; those that mostly wait run side by side, and what keeps the processors busy takes the
-//! time that they leave. What stages need is installed in the background meanwhile.
+//! time that they leave, from the first compilation on. What stages need is installed in the background meanwhile.
 //!
 //! A stage that could not run, or ended badly without naming a failed test, counts as one failed test; so does a
 //! stage that ran no test. The last line is therefore never better than what happened.
@@ -50,8 +50,10 @@ struct TestStage {
 /// Other stages that may run at the same time as one.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Company {
-    /// None, because it measures time, or all others wait for it.
+    /// None, because it measures time.
     Alone,
+    /// Its neighbours wait for it, but for those that compute.
+    First,
     /// Its neighbours in the list that are not alone. Mostly it waits: for sessions, restarts and programs of others.
     Neighbours,
     /// A stage that computes: it takes the time that the others leave, and no lane of theirs.
@@ -66,7 +68,7 @@ const STAGES: &[TestStage] = &[
         about: "the paddock binary, as released",
         needs_server: false,
         is_long: false,
-        company: Company::Alone,
+        company: Company::First,
         installs: &[],
         run: rust::build,
     },
@@ -456,7 +458,7 @@ fn run_all(layout: &Layout, stages: &[&'static TestStage]) -> Vec<Row> {
         left.company != Company::Alone && right.company != Company::Alone
     };
     for group in stages.chunk_by(are_neighbours) {
-        let no_server = account.iter().any(|row| row.stage == BUILD && row.counts.failed > 0);
+        let no_server = has_no_server(&account);
         match group {
             [stage] => {
                 print!("{:<14}", stage.name);
@@ -473,11 +475,14 @@ fn run_all(layout: &Layout, stages: &[&'static TestStage]) -> Vec<Row> {
 
 /// Runs neighbours, and prints a line for each when it has ended.
 fn run_side_by_side(layout: &Layout, stages: &[&'static TestStage], no_server: bool) -> Vec<Row> {
-    let (spare, waiting): (Vec<&TestStage>, Vec<&TestStage>) =
-        stages.iter().partition(|stage| stage.company == Company::Spare);
-    let (spare, waiting) = (Mutex::new(spare.into_iter()), Mutex::new(waiting.into_iter()));
+    let of = |company: Company| {
+        let stages: Vec<&TestStage> =
+            stages.iter().copied().filter(|stage| stage.company == company).collect();
+        Mutex::new(stages.into_iter())
+    };
+    let (first, spare, waiting) = (of(Company::First), of(Company::Spare), of(Company::Neighbours));
     let account = Mutex::new(Vec::new());
-    let lane = |stages: &Mutex<std::vec::IntoIter<&'static TestStage>>| {
+    let lane = |stages: &Mutex<std::vec::IntoIter<&'static TestStage>>, no_server: bool| {
         // The lock is let go before the stage runs.
         let next = || stages.lock().expect("no lane panics while it holds the lock").next();
         while let Some(stage) = next() {
@@ -487,10 +492,20 @@ fn run_side_by_side(layout: &Layout, stages: &[&'static TestStage], no_server: b
         }
     };
     thread::scope(|scope| {
-        scope.spawn(|| lane(&spare));
-        (0..LANES).for_each(|_| drop(scope.spawn(|| lane(&waiting))));
+        scope.spawn(|| lane(&spare, no_server));
+        lane(&first, no_server);
+        let no_server =
+            no_server || has_no_server(&account.lock().expect("no lane panics while it holds the lock"));
+        let lane = &lane;
+        let waiting = &waiting;
+        (0..LANES).for_each(|_| drop(scope.spawn(move || lane(waiting, no_server))));
     });
     account.into_inner().expect("no lane panics while it holds the lock")
+}
+
+/// True if the program that is tested could not be compiled.
+fn has_no_server(account: &[Row]) -> bool {
+    account.iter().any(|row| row.stage == BUILD && row.counts.failed > 0)
 }
 
 /// Runs a stage; its account, and what is printed of it behind its name.

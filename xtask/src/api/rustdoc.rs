@@ -30,7 +30,8 @@ pub(super) fn has_no_warnings(layout: &Layout, packages: &[&str], log: &Path) ->
     Ok(cargo.log_to(log).status()?.success())
 }
 
-/// Compiles the examples on the pages of all packages, and runs those that are to be run. With a part of the packages, others would be compiled
+/// Compiles the examples on the pages of all packages, and runs those that are to be run. Packages without examples say so (`doctest = false`), since
+/// rustdoc would read all of their sources to find none. With a part of the packages, others would be compiled
 /// once more, with other features than for the stage `unit`.
 pub(super) fn run_examples(layout: &Layout, log: &Path) -> Result<bool, Error> {
     let cargo = layout.cargo().args(["test", "--quiet", "--workspace", "--doc"]);
@@ -50,4 +51,59 @@ fn wrapper(layout: &Layout) -> Result<PathBuf, Error> {
     let executable = fs::Permissions::from_mode(0o755);
     fs::set_permissions(&wrapper, executable).map_err(Error::io("make executable", &wrapper))?;
     Ok(wrapper)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// True if a file has an example that rustdoc would run or compile.
+    fn has_example(text: &str) -> bool {
+        let mut is_inside = false;
+        text.lines().map(str::trim_start).any(|line| {
+            let doc = line.strip_prefix("//!").or_else(|| line.strip_prefix("///"));
+            let Some(info) = doc.and_then(|doc| doc.trim_start().strip_prefix("```")) else { return false };
+            is_inside = !is_inside;
+            is_inside && info != "text"
+        })
+    }
+
+    fn any_has_example(directory: &Path) -> bool {
+        fs::read_dir(directory).expect("list sources").any(|entry| {
+            let path = entry.expect("read an entry").path();
+            if path.is_dir() {
+                return any_has_example(&path);
+            }
+            let is_source = path.extension().is_some_and(|extension| extension == "rs");
+            is_source && has_example(&fs::read_to_string(&path).expect("read a source"))
+        })
+    }
+
+    #[test]
+    fn an_example_is_told_from_a_text() {
+        assert!(has_example("/// Text.\n///\n/// ```no_run\n/// run();\n/// ```\nfn f() {}\n"));
+        assert!(has_example("//! ```text\n//! 1 2\n//! ```\n//!\n//! ```\n//! run();\n//! ```\n"));
+        assert!(!has_example("//! ```text\n//! 1 2\n//! ```\n"));
+    }
+
+    #[test]
+    fn examples_are_run_in_every_package_that_has_some_and_looked_for_in_no_other() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the repository");
+        let crates = fs::read_dir(root.join("crates")).expect("list crates");
+        let crates = crates.map(|entry| entry.expect("read an entry").path());
+        for package in crates.chain([root.join("tests"), root.join("xtask")]) {
+            if !package.join("src/lib.rs").exists() {
+                continue;
+            }
+            let manifest = fs::read_to_string(package.join("Cargo.toml")).expect("read a manifest");
+            let is_left_out = manifest.contains("[lib]\ndoctest = false\n");
+            let has_example = any_has_example(&package.join("src"));
+            assert_ne!(
+                has_example,
+                is_left_out,
+                "{} has an example, or `doctest = false`",
+                package.display()
+            );
+        }
+    }
 }
