@@ -1,5 +1,6 @@
 //! The audit log has the lines that Apache ZooKeeper's has for the same requests.
 
+use std::path::Path;
 use std::time::{Duration, Instant};
 use std::{fs, thread};
 
@@ -77,6 +78,16 @@ fn comparable(pair: &str) -> String {
     }
 }
 
+/// Waits for the lines about so many ephemerals that went with their session.
+fn wait_for_deaths(file: &Path, count: usize) {
+    let deadline = Instant::now() + Duration::from_secs(20);
+    let written = || fs::read_to_string(file).expect("read the audit log");
+    while written().matches("operation=ephemeral").count() < count {
+        assert!(Instant::now() < deadline, "lines about ephemerals are missing:\n{}", written());
+        thread::yield_now();
+    }
+}
+
 #[tokio::test]
 async fn lines_are_zookeepers() {
     let mut zookeeper = Server::start_with(ServerKind::ZooKeeper, &[("audit.enable", "true")]);
@@ -86,6 +97,8 @@ async fn lines_are_zookeepers() {
     let settings = [("audit.enable", "true"), ("audit.file", file.to_str().expect("a path in UTF-8"))];
     let mut paddock = Server::start_with(ServerKind::Paddock, &settings);
     ask(&paddock).await;
+    // Clients are answered before these lines are written, and a server that is stopped at once would be in front of them.
+    wait_for_deaths(&file, 3);
 
     assert!(paddock.stop().success());
     zookeeper.stop();
