@@ -18,8 +18,8 @@ Examples:
   cargo xtask breaks --check                         only whether the patches still fit
 
 A patch begins with what is wrong, the checkers that may notice it, and within how many seeds one of them does; a line more says
-that these are runs about one thing, which one in forty-two of all runs is about, and one that they are runs of front ends on etcd, or of
-a mirror:
+that these are runs about one thing, which one in forty-two of all runs is about, one how many Raft groups there are, and one that they are runs
+of front ends on etcd, or of a mirror:
   what: a follower promises what is not on its disk yet
   found by: committed entries, recovery
   within: 100
@@ -49,6 +49,8 @@ struct Break {
     within: u64,
     /// The theme of the runs that notice it (`--about`), if it takes such runs.
     about: Option<String>,
+    /// The number of Raft groups of the runs (`--groups`), if it is not thrown.
+    groups: Option<String>,
     /// The mistake is one of front ends on etcd (`etcd`) or of a mirror (`mirror`).
     engine: Option<String>,
 }
@@ -73,6 +75,7 @@ impl Break {
             checkers: head("found by")?.split(", ").map(str::to_owned).collect(),
             within: within.parse().map_err(no_number)?,
             about: find("about").map(str::to_owned),
+            groups: find("groups").map(str::to_owned),
             engine,
             patch,
         })
@@ -95,6 +98,9 @@ pub(crate) fn run(layout: &Layout, options: &Options) -> Result<bool, Error> {
         let found = copy.hunt(planted)?;
         all_found &= found.is_right(planted);
         let about = planted.about.as_ref().map(|about| format!(" about {about}")).unwrap_or_default();
+        let groups =
+            planted.groups.as_ref().map(|groups| format!(" with {groups} groups")).unwrap_or_default();
+        let about = format!("{about}{groups}");
         let about = planted.engine.as_ref().map(|engine| format!(" of {engine}")).unwrap_or(about);
         println!("| {} (`{}`) | {} | {}{about} |", planted.what, planted.name, found.checker, found.seeds);
     }
@@ -230,6 +236,7 @@ impl<'a> Copy<'a> {
         let cargo = cargo.env("CARGO_TARGET_DIR", target);
         let cargo = cargo.args(["run", "--quiet", "--profile", "sim", "--package", "paddock-sim", "--"]);
         let about = planted.about.iter().flat_map(|about| ["--about", about.as_str()]);
+        let about = about.chain(planted.groups.iter().flat_map(|groups| ["--groups", groups.as_str()]));
         let engine = planted.engine.as_ref().map(|engine| format!("--{engine}"));
         cargo.args(["--seeds", &seeds, "--until-failure"]).args(about).args(engine).log_to(&log).status()?;
         let told = fs::read_to_string(&log).map_err(Error::io("read", &log))?;

@@ -33,6 +33,12 @@ pub(crate) fn open(mut sealed: Vec<u8>) -> Option<(GroupNumber, Vec<u8>)> {
     Some((GroupNumber(u32::from_be_bytes(number)), sealed))
 }
 
+/// The number of the group of a message that a member has sent, and the message; `None` if its head is not whole.
+#[cfg(feature = "testing")]
+pub fn open_message(sealed: Vec<u8>) -> Option<(u32, Vec<u8>)> {
+    open(sealed).map(|(group, message)| (group.0, message))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -15,6 +15,8 @@ use paddock_storage::disk::{Access, Disk, DiskFile, is_exhausted};
 use paddock_storage::snapshot::{self, snapshot_path};
 use paddock_storage::{GroupNumber, Index, Log, LogError, Record, SnapshotError, Term};
 
+use crate::config::HOME;
+
 const MARK: &str = "installing-";
 
 /// Reason for which a snapshot that another member sends cannot be taken over.
@@ -97,6 +99,10 @@ impl Incoming {
                     return Err(file("remove", &path)(error));
                 }
                 _ => {}
+            }
+            if self.group != HOME {
+                // The home group's is there from the start.
+                self.disk.create_dir(&self.dir).map_err(file("create directory", &self.dir))?;
             }
             self.file = Some((piece.index, self.disk.create(&path).map_err(file("create", &path))?));
         }
@@ -190,7 +196,6 @@ mod tests {
 
     use super::*;
     use crate::Config;
-    use crate::config::HOME;
     use crate::pieces::PieceWriter;
     use crate::recovery::{Found, recover};
 

@@ -108,25 +108,18 @@ fn verified(
     InspectedSnapshot { path, content }
 }
 
-/// Reads the log in a directory: that of a data directory, or its `log` alone.
+/// Reads the home group's log in a directory: that of a data directory, or its `log` alone.
 pub fn inspect_log(disk: &dyn Disk, dir: &Path) -> Result<InspectedLog, OfflineError> {
     let mut tail = Tail::default();
-    let mut other = None;
     let files = Log::inspect(disk, dir, &mut |record: Record<'_>| match record {
         Record::Entry { group, .. } | Record::HardState { group, .. } | Record::Base { group, .. }
-            if group != HOME =>
-        {
-            other = Some(group);
-        }
+            if group != HOME => {}
         Record::Entry { term, index, payload, .. } => tail.put(term, index, payload),
         Record::Base { .. } => tail.entries.clear(),
         Record::HardState { payload, .. } => {
             tail.hard_state = HardState::decode(payload).unwrap_or(tail.hard_state);
         }
     })?;
-    if let Some(group) = other {
-        return Err(RecoveryError::AnotherGroup { log_dir: dir.to_owned(), group: group.0 }.into());
-    }
     Ok(InspectedLog { dir: dir.to_owned(), files, hard_state: tail.hard_state, entries: tail.entries })
 }
 

@@ -23,6 +23,8 @@ mod settings;
 mod shell;
 mod snapshots;
 
+#[cfg(feature = "testing")]
+pub use addressed::open_message;
 pub use clock::{Clock, StateLock};
 pub use config::Config;
 pub use entry_stream::{EntryStreamError, EntryStreamReader, EntryStreamWriter, StreamEnd, StreamHead};

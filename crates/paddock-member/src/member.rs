@@ -1,7 +1,9 @@
-//! The heart of a member's process: it carries out what its groups ask for.
+//! The heart of a member's process: it carries out what its groups ask for. The groups beside the home group come in `member/others.rs`.
 //!
 //! Its owner gives it inputs and ticks and lets it work, a round at a time. In a round everything that has gathered is
 //! written with one sync, what is committed is applied, and who waits for it is answered.
+
+mod others;
 
 use std::sync::Arc;
 
@@ -10,7 +12,7 @@ use paddock_replica::{
     Applied, Cluster, Effects, Group, Input, Install, LogEntry, MemberFacts, Presence, Replica,
     ReplicaOptions, Replicated, Role, Standing, member_number, raft_id,
 };
-use paddock_state::{Now, Serving};
+use paddock_state::{Now, Outboxes, Serving};
 use paddock_storage::snapshot::SnapshotFile;
 use paddock_storage::{
     DirLock, Disk, GroupNumber, Housekeeper, Index, Log, LogError, PAYLOAD_BYTES_MAX, Record, Term,
@@ -22,8 +24,9 @@ use crate::incoming::{self, Incoming, IncomingError};
 use crate::progress::Report;
 use crate::recovery::{self, Found, RecoveryError};
 use crate::snapshots::{Mark, Snapshots, Taken};
-use crate::{Clock, Config, Shell};
+use crate::{Clock, Config, Shell, StateLock};
 use crate::{addressed, diverged, identity};
+use others::GroupState;
 
 // Every entry that the replica gives can be written.
 const _: () = assert!(LogEntry::PAYLOAD_BYTES_MAX <= PAYLOAD_BYTES_MAX);
@@ -113,6 +116,8 @@ struct MemberGroup {
     unsynced: Option<u64>,
     /// Writes that were applied since the member was started.
     writes: u64,
+    /// The group's state; `None` for the home group, whose state the shell has.
+    own_state: Option<GroupState>,
 }
 
 /// Result of a round of work for one group, before the log is synced.
@@ -146,6 +151,8 @@ pub struct Member {
     syncs: u64,
     /// Time at which something was written that has not been marked, in milliseconds of the monotonic clock.
     unmarked_since_ms: Option<u64>,
+    /// Answers of other groups than the home group, for which no connection waits.
+    unheard: Outboxes,
     /// While the log is replayed, if it holds anything behind the snapshot.
     replay: Option<Report>,
     /// Last, so that the directories stay ours until nothing else of the member is left.
@@ -163,7 +170,7 @@ impl Member {
         config: Config,
         clock: &impl Clock,
     ) -> Result<(Member, Replicated), RecoveryError> {
-        let Found { state, recovered, log, cluster, has_begun, locks } =
+        let Found { state, recovered, others, log, cluster, has_begun, locks } =
             recovery::recover(disk.clone(), &config, clock)?;
         let replay = (!recovered.entries.is_empty()).then(|| Report::start("replaying log", "writes", clock));
         let now = clock.now();
@@ -179,8 +186,9 @@ impl Member {
             incoming: Incoming::new(HOME, disk.clone(), config.snapshot_dir(HOME)),
             unsynced: None,
             writes: 0,
+            own_state: None,
         };
-        let member = Member {
+        let mut member = Member {
             presence,
             groups: vec![home],
             config,
@@ -191,9 +199,11 @@ impl Member {
             has_begun,
             syncs: 0,
             unmarked_since_ms: None,
+            unheard: Outboxes::new(1),
             replay,
             _locks: locks,
         };
+        member.begin_others(others, &state, now);
         Ok((member, state))
     }
 
@@ -218,7 +228,8 @@ impl Member {
 
     /// Standing of this member in its ensemble now.
     pub fn standing(&self) -> Standing {
-        self.facts().standing()
+        let (groups, groups_led) = self.count_groups();
+        Standing { groups, groups_led, ..self.facts().standing() }
     }
 
     /// The ensemble that this member belongs to.
@@ -264,6 +275,7 @@ impl Member {
             match input {
                 Input::Peer { from, bytes } => self.take_message(now, from, bytes),
                 Input::LinkLost { peer } => self.step_all(now, || Input::LinkLost { peer }),
+                Input::StepDown => self.step_all(now, || Input::StepDown),
                 // Clients, and what the process asks for, concern the home group.
                 input => self.replica(0).step(now, input),
             }
@@ -275,13 +287,17 @@ impl Member {
         let opened = addressed::open(sealed);
         let opened = opened.and_then(|(number, bytes)| Some((self.place_of(number)?, bytes)));
         match opened {
-            Some((at, bytes)) => self.replica(at).step(now, Input::Peer { from, bytes }),
-            None => tracing::error!(from, "message for a Raft group that this member does not have dropped"),
+            Some((at, bytes)) => {
+                self.replica(at).step(now, Input::Peer { from, bytes });
+                self.tell_successions(at);
+            }
+            // A member that has not come so far in the home group's log is sent it again.
+            None => tracing::debug!(from, "message for a Raft group that this member does not have dropped"),
         }
     }
 
     fn place_of(&self, number: GroupNumber) -> Option<usize> {
-        self.groups.iter().position(|group| group.number == number)
+        self.groups.binary_search_by_key(&number, |group| group.number).ok()
     }
 
     /// Connections serve these sessions already, which the state has. To be called before anything of them is taken.
@@ -302,7 +318,9 @@ impl Member {
         if self.unmarked_since_ms.is_some_and(|since_ms| now.monotonic_ms - since_ms >= QUIET_MS) {
             self.mark()?;
         }
-        (0..self.groups.len()).for_each(|at| self.look_at_snapshots(at, shell));
+        self.look_at_snapshots(0, shell);
+        // Snapshots of the other groups are taken at once: one in a tick is enough.
+        (1..self.groups.len()).any(|at| self.look_at_snapshots(at, shell));
         match self.presence.unknown_level() {
             Some(unknown) => Err(unknown.clone().into()),
             None => Ok(()),
@@ -310,18 +328,25 @@ impl Member {
     }
 
     /// Begins a snapshot of a group if it is time, or goes on with its own. A member takes one at a time.
-    fn look_at_snapshots(&mut self, at: usize, shell: &mut impl Shell) {
+    /// Returns true if one has been completed.
+    fn look_at_snapshots(&mut self, at: usize, shell: &mut impl Shell) -> bool {
         let is_taking = |group: &MemberGroup| group.snapshots.is_under_way();
         if self.groups.iter().enumerate().any(|(other, group)| other != at && is_taking(group)) {
-            return;
+            return false;
         }
         let group = &mut self.groups[at];
         let mark = Mark { writes: group.writes, log_bytes: self.log.bytes() };
-        if let Some(taken) = group.snapshots.poll(shell, &self.disk, &self.config, mark) {
-            self.log.release(group.number, Index(taken.release));
-            let Taken { index, term, membership, .. } = taken;
-            self.replica(at).step(shell.now(), Input::SnapshotTaken { index, term, membership });
+        let taken = match &group.own_state {
+            None => group.snapshots.poll(shell, &self.disk, &self.config, mark),
+            Some(state) => group.snapshots.take_now(state, shell, &self.disk, &self.config, mark),
+        };
+        let Some(Taken { index, term, membership, release, .. }) = taken else { return false };
+        self.log.release(group.number, Index(release));
+        self.replica(at).step(shell.now(), Input::SnapshotTaken { index, term, membership });
+        if at == 0 {
+            self.release_idle_groups();
         }
+        true
     }
 
     /// Leaves a mark behind all that is synced. On a full disk that has to wait, which does no harm.
@@ -440,9 +465,11 @@ impl Member {
 
     /// Puts the snapshot that came from the leader in the place of log and state.
     fn install(&mut self, at: usize, shell: &mut impl Shell, install: &Install) -> Result<(), MemberError> {
-        let MemberGroup { group, snapshots, incoming, .. } = &mut self.groups[at];
-        // One of this member's own may be walking over the state that goes.
-        snapshots.finish(shell);
+        let MemberGroup { group, snapshots, incoming, own_state, .. } = &mut self.groups[at];
+        if own_state.is_none() {
+            // One of this member's own may be walking over the state that goes.
+            snapshots.finish(shell);
+        }
         let path = incoming.install(install, &mut self.log)?;
         let file = SnapshotFile { index: Index(install.index), path };
         let (mut tree, _) = recovery::load(self.disk.as_ref(), &file, shell)?;
@@ -451,11 +478,18 @@ impl Member {
         tracing::info!(zxid = %tree.zxid(), "snapshot of the leader installed");
         let now = shell.now();
         let mut replica = Replica::new(&mut self.presence, group);
-        shell.change(|state, outboxes| {
+        let put = |state: &mut Replicated, outboxes: &mut Outboxes| {
             state.replace(tree, (install.index, install.term), install.membership.clone());
             replica.installed(now, state, outboxes);
-        });
-        shell.members_changed();
+        };
+        match own_state {
+            Some(state) => state.write(|state| put(state, &mut self.unheard)),
+            None => {
+                shell.change(put);
+                shell.members_changed();
+                self.found_new_groups(now);
+            }
+        }
         Ok(())
     }
 
@@ -549,9 +583,12 @@ impl Member {
 
     /// Applies what a group has committed and sends the answers.
     fn apply(&mut self, at: usize, shell: &mut impl Shell) {
-        let MemberGroup { group, effects, writes, .. } = &mut self.groups[at];
+        let MemberGroup { group, effects, writes, own_state, .. } = &mut self.groups[at];
         if effects.committed.is_empty() && !effects.locals {
             return;
+        }
+        if own_state.is_some() {
+            return self.apply_in_other(at, shell);
         }
         let now = shell.now();
         #[cfg(feature = "testing")]
@@ -568,6 +605,7 @@ impl Member {
         if let Some(replay) = &mut self.replay {
             replay.advance(applied.commands as u64, shell);
         }
+        self.found_new_groups(now);
     }
 
     /// Logs the end of the replay: everything that the log held has been applied.
@@ -581,7 +619,7 @@ impl Member {
 
     /// The member's orderly end, when there is nothing to do: nothing that is on disk can be doubted at the next start.
     pub fn end(mut self, shell: &mut impl Shell) -> Result<(), MemberError> {
-        self.groups.iter_mut().for_each(|group| group.snapshots.finish(shell));
+        self.groups[0].snapshots.finish(shell);
         if self.groups.iter().any(|group| group.unsynced.is_some()) {
             // What waited for room was not promised to a client, and the end does not wait for an operator.
             self.log.sync()?;
@@ -606,6 +644,7 @@ fn replica_options(config: &Config) -> ReplicaOptions {
         work_at_once: config.work_at_once,
         entry_bytes_kept: config.settings.entry_bytes_kept,
         linearizable_reads: config.linearizable_reads,
+        group_count: config.settings.group_count,
         stamps: config.stamps,
         known_level: config.known_level,
         level_max: FeatureLevel(config.settings.feature_level_max.try_into().unwrap_or(u16::MAX)),

@@ -12,7 +12,7 @@ use paddock_storage::{
     DirLock, Index, LockError, Log, LogError, LogOptions, Record, SnapshotError, SnapshotMeta,
     SnapshotReader, SnapshotWriter, Term,
 };
-use paddock_tree::Tree;
+use paddock_tree::{FeatureLevel, Tree};
 
 use crate::config::{HOME, LOG_DIR, SNAPSHOT_DIR};
 use crate::identity::{self, IdentityError};
@@ -195,21 +195,18 @@ pub fn read_snapshot(disk: &dyn Disk, path: &Path) -> Result<Tree, OfflineError>
     Ok(recovery::load_from(reader, path, &Now::default())?.0)
 }
 
+/// Entries of the home group, in which all znodes are.
 fn entries_behind(disk: &dyn Disk, dir: &Path, last: Index) -> Result<Vec<LogEntry>, OfflineError> {
     let mut tail = Tail { snapshot: last, ..Tail::default() };
-    let mut other = None;
     Log::inspect(disk, dir, &mut |record: Record<'_>| match record {
         Record::Entry { group, .. } | Record::HardState { group, .. } | Record::Base { group, .. }
-            if group != HOME =>
-        {
-            other = Some(group);
-        }
+            if group != HOME => {}
         Record::Entry { term, index, payload, .. } => tail.put(term, index, payload),
         Record::Base { .. } => tail.entries.clear(),
         Record::HardState { .. } => {}
     })?;
-    if let Some(group) = other {
-        return Err(RecoveryError::AnotherGroup { log_dir: dir.to_owned(), group: group.0 }.into());
+    for raised in tail.entries.iter().filter_map(LogEntry::raised_level) {
+        raised.check(FeatureLevel::KNOWN).map_err(RecoveryError::from)?;
     }
     match tail.entries.first() {
         Some(first) if first.index != last.next().0 => {

@@ -1,4 +1,7 @@
-//! From a data directory to a member: the newest snapshot, then the log behind it.
+//! From a data directory to a member: the newest snapshot, then the log behind it. `recovery/others.rs` does the same for the groups beside the
+//! home group.
+
+mod others;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -21,6 +24,8 @@ use crate::incoming::{self, IncomingError};
 use crate::pieces::PieceReader;
 use crate::progress::Report;
 use crate::{Config, MemberSettings};
+pub(crate) use others::FoundGroup;
+use others::GroupOnDisk;
 
 /// Reason for which a data directory cannot be served.
 #[derive(Debug, thiserror::Error)]
@@ -29,6 +34,12 @@ pub enum RecoveryError {
     Lock(#[from] LockError),
     #[error("create directory {}", path.display())]
     CreateDirectory {
+        path: PathBuf,
+        #[source]
+        source: std::io::Error,
+    },
+    #[error("list directory {}", path.display())]
+    ListDirectory {
         path: PathBuf,
         #[source]
         source: std::io::Error,
@@ -74,10 +85,17 @@ pub enum RecoveryError {
     )]
     LogLost { log_dir: PathBuf, last: Index, snapshot: PathBuf },
     #[error(
-        "log {} has entries of the Raft group {group}, and this build has one group only: use the build that wrote them",
+        "log {} has entries of the Raft group {group}, of which the state of the home group does not know: use the build that wrote them, or \
+         restore a backup",
         log_dir.display()
     )]
     AnotherGroup { log_dir: PathBuf, group: u32 },
+    #[error(
+        "data directory {} has {groups} Raft groups, and a survivor of a lost quorum cannot begin anew with more than one: start the other \
+         members, or restore a backup",
+        path.display()
+    )]
+    SeveralGroups { path: PathBuf, groups: u32 },
     #[error(
         "{} says that this member has been in use, but transaction log {} is empty and there is no snapshot: check dataLogDir, and \
          that its volume is mounted. If the data is lost for good, remove the file: a member of an ensemble then learns from the \
@@ -93,6 +111,8 @@ pub enum RecoveryError {
 pub(crate) struct Found {
     pub(crate) state: Replicated,
     pub(crate) recovered: Recovered,
+    /// Groups beside the home group, by rising number.
+    pub(crate) others: Vec<FoundGroup>,
     pub(crate) log: Log,
     /// The ensemble that the directory belongs to, as it was written down.
     pub(crate) cluster: Cluster,
@@ -137,7 +157,8 @@ pub(crate) fn recover(
     let membership = membership(config, &meta)?;
     let unfinished = incoming::unfinished(disk.as_ref(), &snapshot_dir)?;
     let begins_anew = unfinished == Some(meta.index);
-    let (log, hard_state, mut entries) = read_log(disk.clone(), config, &meta, begins_anew, clock)?;
+    let (log, mut tails) = read_log(disk.clone(), config, &meta, begins_anew, clock)?;
+    let Tail { hard_state, mut entries, .. } = tails.remove(&HOME).unwrap_or_default();
     // Each start writes its number into the log, the first one before it writes the identity down.
     let has_nothing = meta.index == Index(0) && hard_state.incarnation == 0 && entries.is_empty();
     if has_nothing && identity.is_some() && diverged_at.is_none() {
@@ -149,6 +170,11 @@ pub(crate) fn recover(
     }
     let is_learning = hard_state.silent_until > 0;
     check_ensemble(config, &tree, &entries, cluster, is_learning)?;
+    check_groups(config, &tree, &entries, tails.keys().last())?;
+    let others: Vec<GroupOnDisk> = tails
+        .into_iter()
+        .map(|(group, tail)| GroupOnDisk::read(disk.as_ref(), config, log.log(), (group, tail), clock))
+        .collect::<Result<_, _>>()?;
     // Everything before this line only looks: a directory that is refused stays as it is.
     let mut log = log.repair()?;
     if begins_anew {
@@ -179,12 +205,17 @@ pub(crate) fn recover(
         recovered.cluster = Cluster::Known(cluster);
     }
     recovered.begin(raft_id(config.member), config.process(), state.tree(), clock.now());
-    let is_written = write_down(&mut log, &recovered.hard_state)?;
+    let others: Vec<FoundGroup> = others
+        .into_iter()
+        .map(|other| other.settle(disk.as_ref(), config, &mut log, clock))
+        .collect::<Result<_, _>>()?;
+    let hard_states = others.iter().map(|other| (other.number, &other.recovered.hard_state));
+    let is_written = write_down(&mut log, [(HOME, &recovered.hard_state)].into_iter().chain(hard_states))?;
     let has_begun = if is_written { settle_identity(&disk, config, identity)? } else { identity.is_some() };
     if let Some(index) = diverged_at.filter(|_| is_written) {
         diverged::remove_mark(disk.as_ref(), config, index)?;
     }
-    Ok(Found { state, recovered, log, cluster, has_begun, locks })
+    Ok(Found { state, recovered, others, log, cluster, has_begun, locks })
 }
 
 /// Writes the identity into a new directory. Returns false if there was no room, so that it goes with what is written next.
@@ -217,13 +248,36 @@ fn check_ensemble(
     Ok(())
 }
 
-/// Writes the number of this start down. Returns false if there was no room, so that it goes with what is written next.
-fn write_down(log: &mut Log, hard_state: &HardState) -> Result<bool, LogError> {
-    log.append(Record::HardState { group: HOME, payload: &hard_state.encode() });
+/// Writes the number of this start down, for each group. Returns false if there was no room, so that it goes with what is written next.
+fn write_down<'a>(
+    log: &mut Log,
+    hard_states: impl Iterator<Item = (GroupNumber, &'a HardState)>,
+) -> Result<bool, LogError> {
+    for (group, hard_state) in hard_states {
+        log.append(Record::HardState { group, payload: &hard_state.encode() });
+    }
     match log.sync() {
         Ok(()) => Ok(true),
         Err(error) if error.is_passing() => Ok(false),
         Err(error) => Err(error),
+    }
+}
+
+/// Checks that the state of the home group knows all groups up to the last one in the log, and that no survivor begins anew with several.
+fn check_groups(
+    config: &Config,
+    tree: &Tree,
+    entries: &[LogEntry],
+    last: Option<&GroupNumber>,
+) -> Result<(), RecoveryError> {
+    let founded = entries.iter().filter_map(LogEntry::founded_groups);
+    let groups = founded.chain([tree.groups().count()]).max().unwrap_or(1);
+    match last.filter(|last| last.0 >= groups) {
+        Some(last) => Err(RecoveryError::AnotherGroup { log_dir: config.log_dir(), group: last.0 }),
+        None if config.refounding.is_some() && groups > 1 => {
+            Err(RecoveryError::SeveralGroups { path: config.data_dir.clone(), groups })
+        }
+        None => Ok(()),
     }
 }
 
@@ -232,7 +286,7 @@ fn membership(config: &Config, meta: &SnapshotMeta) -> Result<Membership, Recove
     if meta.index == Index(0) {
         return Ok(Membership::default());
     }
-    let path = snapshot::snapshot_path(&config.snapshot_dir(HOME), meta.index);
+    let path = snapshot::snapshot_path(&config.snapshot_dir(meta.group), meta.index);
     Membership::decode(&meta.app).ok_or(RecoveryError::NoMembership { path })
 }
 
@@ -294,7 +348,7 @@ fn read_log(
     meta: &SnapshotMeta,
     begins_anew: bool,
     clock: &impl Clock,
-) -> Result<(ReadLog, HardState, Vec<LogEntry>), RecoveryError> {
+) -> Result<(ReadLog, BTreeMap<GroupNumber, Tail>), RecoveryError> {
     let mut tails = Tails {
         by_group: BTreeMap::from([(HOME, Tail { snapshot: meta.index, ..Tail::default() })]),
         report: Report::start("reading log", "entries", clock),
@@ -303,28 +357,25 @@ fn read_log(
     let MemberSettings { segment_bytes, log_compression: compresses, .. } = config.settings;
     let options = LogOptions { segment_bytes, compresses, ..LogOptions::default() };
     let log = Log::read(disk, &config.log_dir(), options, &mut tails)?;
-    if let Some(group) = tails.by_group.keys().find(|group| **group != HOME) {
-        return Err(RecoveryError::AnotherGroup { log_dir: config.log_dir(), group: group.0 });
-    }
     if !begins_anew {
         check_log(log.log(), config, meta)?;
     }
-    let Tail { entries, hard_state, .. } = tails.by_group.remove(&HOME).unwrap_or_default();
-    if !entries.is_empty() {
+    let entries: usize = tails.by_group.values().map(|tail| tail.entries.len()).sum();
+    if entries > 0 {
         let seconds = format!("{:.2}", tails.report.seconds(clock));
-        tracing::info!(entries = entries.len(), seconds, "log read");
+        tracing::info!(entries, seconds, "log read");
     }
-    Ok((log, hard_state, entries))
+    Ok((log, tails.by_group))
 }
 
 /// Log and snapshot have to meet. What is in a snapshot was in the log first, so a log that ends before it has lost
 /// something, and it is not known how much.
 fn check_log(log: &Log, config: &Config, meta: &SnapshotMeta) -> Result<(), RecoveryError> {
-    let (log_dir, snapshot_dir) = (config.log_dir(), config.snapshot_dir(HOME));
-    log.check_follows(HOME, (meta.index != Index(0)).then_some(meta.index)).map_err(|source| {
+    let (log_dir, snapshot_dir) = (config.log_dir(), config.snapshot_dir(meta.group));
+    log.check_follows(meta.group, (meta.index != Index(0)).then_some(meta.index)).map_err(|source| {
         RecoveryError::Gap { log_dir: log_dir.clone(), snapshot_dir: snapshot_dir.clone(), source }
     })?;
-    let last = log.last_index(HOME).unwrap_or_default();
+    let last = log.last_index(meta.group).unwrap_or_default();
     if last < meta.index {
         let snapshot = snapshot::snapshot_path(&snapshot_dir, meta.index);
         return Err(RecoveryError::LogLost { log_dir, last, snapshot });

@@ -33,10 +33,16 @@ settings! {
         /// Highest feature level to which this member lets its ensemble rise. [Lower it before an upgrade](upgrading.md#feature-levels) that may have
         /// to be taken back when all members have it.
         feature_level_max: u32 = FeatureLevel::KNOWN.0 as u32, number("level", 0..=FeatureLevel::KNOWN.0 as i64), at_restart;
+        /// Number of Raft groups that the ensemble is to have, with the home group. Experimental: until znodes are spread over groups, more
+        /// than one only makes them run, and members cannot be added or removed any more. The number never falls.
+        /// [Groups](groups.md).
+        group_count: u32 = 1, number("groups", 1..=MemberSettings::GROUPS_MAX), at_restart;
     }
 }
 
 impl MemberSettings {
+    /// Largest number of Raft groups of an ensemble.
+    pub const GROUPS_MAX: i64 = 4096;
     /// Sizes that files of the log can have.
     pub const SEGMENT_BYTES: RangeInclusive<i64> = 64 << 10..=1 << 30;
 }

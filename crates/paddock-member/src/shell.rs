@@ -37,6 +37,10 @@ pub trait Shell: Clock {
     #[cfg(feature = "testing")]
     fn committed(&mut self, _entries: &[LogEntry]) {}
 
+    /// Receives all that is committed in a group that is not the home group, in order, before it is applied.
+    #[cfg(feature = "testing")]
+    fn committed_in(&mut self, _group: u32, _entries: &[LogEntry]) {}
+
     /// Begins to take a snapshot beside everything else. There is never more than one.
     fn begin_snapshot(&mut self, order: SnapshotOrder);
 

@@ -20,6 +20,8 @@ pub(crate) struct Snapshots {
     is_under_way: bool,
     /// Another member needs one soon, or the operator wants one.
     is_wanted: bool,
+    /// The last entry in the newest snapshot of this process, where they are taken in one go.
+    taken: u64,
 }
 
 /// A snapshot that is there.
@@ -48,7 +50,13 @@ pub(crate) struct Mark {
 impl Snapshots {
     /// A member that is started from a snapshot, or without one.
     pub(crate) fn new(group: GroupNumber) -> Snapshots {
-        Snapshots { group, last: Mark { writes: 0, log_bytes: 0 }, is_under_way: false, is_wanted: false }
+        let last = Mark { writes: 0, log_bytes: 0 };
+        Snapshots { group, last, is_under_way: false, is_wanted: false, taken: 0 }
+    }
+
+    /// As `new`, of a group whose newest snapshot ends with this entry.
+    pub(crate) fn behind(group: GroupNumber, taken: u64) -> Snapshots {
+        Snapshots { taken, ..Snapshots::new(group) }
     }
 
     /// Another member lags so far that it needs a newer snapshot than there is, or the operator wants one.
@@ -79,6 +87,37 @@ impl Snapshots {
             shell.begin_snapshot(SnapshotOrder::new(self.group, disk.clone(), config));
         }
         None
+    }
+
+    /// Takes a snapshot of a small state in one go, if it is time: of a group that is not the home group. Once
+    /// `snapshot_log_bytes` have been logged by all groups together, this one must not hold the log, whatever little it has in it.
+    pub(crate) fn take_now(
+        &mut self,
+        state: &impl StateLock,
+        clock: &impl Clock,
+        disk: &Arc<dyn Disk>,
+        config: &Config,
+        now: Mark,
+    ) -> Option<Taken> {
+        let applied = state.write(|state| state.applied().0);
+        let log_bytes = now.log_bytes.saturating_sub(self.last.log_bytes);
+        let holds_log = log_bytes >= config.settings.snapshot_log_bytes && applied > self.taken;
+        if !holds_log && !self.is_due(config, now) || applied == 0 {
+            self.last.log_bytes = self.last.log_bytes.min(now.log_bytes);
+            return None;
+        }
+        (self.last, self.is_wanted) = (now, false);
+        let order = SnapshotOrder { kept: 1, ..SnapshotOrder::new(self.group, disk.clone(), config) };
+        let dir = order.dir.clone();
+        let created = disk.create_dir(&dir).map_err(|source| SnapshotError::Io {
+            action: "create directory",
+            path: dir,
+            source,
+        });
+        let taken = created.and_then(|()| order.carry_out(state, clock, || {}));
+        let taken = self.completed(taken, now)?;
+        self.taken = taken.index;
+        Some(taken)
     }
 
     fn is_due(&self, config: &Config, now: Mark) -> bool {

@@ -12,11 +12,14 @@ pub(crate) struct AppliedPosition {
     pub(crate) has_secret: bool,
     /// Level of the features that the state may use.
     pub(crate) level: FeatureLevel,
+    /// Number of groups of the ensemble, as the state of the home group says.
+    pub(crate) groups: u32,
 }
 
 impl AppliedPosition {
     pub(crate) fn new((index, term): (u64, u64)) -> AppliedPosition {
-        AppliedPosition { index, term, installed: None, has_secret: false, level: FeatureLevel::NONE }
+        let level = FeatureLevel::NONE;
+        AppliedPosition { index, term, installed: None, has_secret: false, level, groups: 1 }
     }
 
     pub(crate) fn index(&self) -> u64 {

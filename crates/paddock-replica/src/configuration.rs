@@ -6,7 +6,7 @@ use paddock_tree::{FeatureLevel, RaisedLevel, UnknownLevel};
 use raft::eraftpb::{Entry, EntryType, Message, MessageType};
 
 use crate::batch::is_floor;
-use crate::log_entry::{CHANGE, COMMANDS, COMMANDS_WITH_FLOOR, FOUNDING, LEVEL, REFOUNDING};
+use crate::log_entry::{CHANGE, COMMANDS, COMMANDS_WITH_FLOOR, FOUNDING, GROUPS, LEVEL, REFOUNDING};
 use crate::membership::{MembershipStep, StepTo};
 use crate::{LogEntry, Membership};
 
@@ -21,13 +21,15 @@ pub(crate) enum ConfigurationEntry {
     Refounding { membership: Membership, cluster: u64, members: String },
     /// All members know these features: they may be used from here on.
     Level(RaisedLevel),
+    /// From here on there are `count` groups with the home group; these members begin those that are new.
+    Groups { count: u32, founders: Membership },
 }
 
 impl ConfigurationEntry {
     /// `None` for commands.
     pub(crate) fn decode(payload: &[u8]) -> Option<ConfigurationEntry> {
         let (kind, body) = payload.split_first()?;
-        let is_one = matches!(*kind, FOUNDING | CHANGE | REFOUNDING | LEVEL);
+        let is_one = matches!(*kind, FOUNDING | CHANGE | REFOUNDING | LEVEL | GROUPS);
         is_one.then(|| ConfigurationEntry::read(*kind, body).expect("what is in the log is whole"))
     }
 
@@ -47,6 +49,11 @@ impl ConfigurationEntry {
                 let level = FeatureLevel(u16::from_be_bytes(*level));
                 let since = std::str::from_utf8(since).ok()?.to_owned();
                 Some(ConfigurationEntry::Level(RaisedLevel { level, since }))
+            }
+            GROUPS => {
+                let (count, founders) = body.split_first_chunk::<4>()?;
+                let (count, founders) = (u32::from_be_bytes(*count), Membership::decode(founders)?);
+                Some(ConfigurationEntry::Groups { count, founders })
             }
             _ => None,
         }
@@ -73,6 +80,11 @@ impl ConfigurationEntry {
                 out.push(LEVEL);
                 out.extend_from_slice(&level.0.to_be_bytes());
                 out.extend_from_slice(since.as_bytes());
+            }
+            ConfigurationEntry::Groups { count, founders } => {
+                out.push(GROUPS);
+                out.extend_from_slice(&count.to_be_bytes());
+                out.extend(founders.encode());
             }
         }
         Bytes::from(out)
@@ -138,6 +150,15 @@ impl LogEntry {
         let is_one = self.payload.first() == Some(&LEVEL);
         match is_one.then(|| ConfigurationEntry::decode(&self.payload))?? {
             ConfigurationEntry::Level(raised) => Some(raised),
+            _ => None,
+        }
+    }
+
+    /// Number of groups that there are from this entry on, with the home group, if it founds any.
+    pub fn founded_groups(&self) -> Option<u32> {
+        let is_one = self.payload.first() == Some(&GROUPS);
+        match is_one.then(|| ConfigurationEntry::decode(&self.payload))?? {
+            ConfigurationEntry::Groups { count, .. } => Some(count),
             _ => None,
         }
     }
@@ -210,6 +231,7 @@ mod tests {
             ConfigurationEntry::Change(Vec::new()),
             ConfigurationEntry::Refounding { membership, cluster: 7, members },
             ConfigurationEntry::Level(RaisedLevel { level: FeatureLevel(258), since: "1.2.0".to_owned() }),
+            ConfigurationEntry::Groups { count: 300, founders: Membership::new(vec![1, 2], vec![3]) },
         ] {
             let payload = about.encode();
             assert_eq!(ConfigurationEntry::decode(&payload), Some(about.clone()));
@@ -237,6 +259,7 @@ mod tests {
             &[CHANGE],
             &[REFOUNDING, 1],
             &[LEVEL, 1],
+            &[GROUPS, 0, 0, 0, 2],
             &[COMMANDS - 1],
             &[99, 1],
             &longer,

@@ -41,11 +41,22 @@ pub(crate) struct Founders {
     begun: BTreeSet<u64>,
     /// True while the first entry is on its way to the disk.
     is_writing: bool,
+    /// True if this member is known to have had no data before.
+    is_first_time: bool,
     /// Ticks for which it has waited for voters that were not heard.
     ticks_waited: u32,
 }
 
 impl Founders {
+    /// A member that is known never to have had data.
+    pub(crate) fn first_time() -> Founders {
+        Founders { is_first_time: true, ..Founders::default() }
+    }
+
+    pub(crate) fn is_first_time(&self) -> bool {
+        self.is_first_time
+    }
+
     /// Another member says that it has no data.
     pub(crate) fn note_empty(&mut self, member: u64) {
         self.others.insert(member);

@@ -99,6 +99,11 @@ impl Joining {
         self.founders = Some(Founders::default());
     }
 
+    /// This member has no data, and never had any: it need not ask others before it writes the first entry.
+    pub(crate) fn begin_first_founding(&mut self) {
+        self.founders = Some(Founders::first_time());
+    }
+
     /// Another member without data has been heard.
     pub(crate) fn note_empty(&mut self, member: u64) {
         if let Some(founders) = &mut self.founders {
@@ -115,6 +120,10 @@ impl Joining {
 
     /// True if it is known that no voter has data, so that it is time to write the first entry.
     pub(crate) fn may_found(&self, founding: &Founding) -> bool {
+        let founders = self.founders.as_ref().filter(|founders| !founders.is_writing());
+        if founders.is_some_and(Founders::is_first_time) {
+            return founding.membership.voters.contains(&self.own);
+        }
         self.unheard_founders(founding).is_some_and(|unheard| founding.by_majority || unheard.is_empty())
     }
 

@@ -42,6 +42,8 @@ pub(crate) struct Leading {
     acknowledged_before: BTreeMap<u64, Acknowledged>,
     /// The feature level that this leader has proposed last.
     proposed_level: FeatureLevel,
+    /// The number of groups that this leader has proposed last.
+    proposed_groups: u32,
     /// True once this leader has announced the ensemble's name and members.
     has_named_ensemble: bool,
     /// True if an entry was proposed since the last tick, while the ensemble has no name.
@@ -65,6 +67,7 @@ impl Leading {
             has_unproposed_ends: false,
             acknowledged_before: BTreeMap::new(),
             proposed_level: FeatureLevel::NONE,
+            proposed_groups: 1,
             has_named_ensemble: false,
             has_proposed_unnamed: false,
         }
@@ -155,6 +158,13 @@ impl Leading {
     pub(crate) fn begins_level(&mut self, level: FeatureLevel) -> bool {
         let is_first = level > self.proposed_level;
         self.proposed_level = self.proposed_level.max(level);
+        is_first
+    }
+
+    /// True the first time that this leader is to propose as many groups as these.
+    pub(crate) fn begins_groups(&mut self, count: u32) -> bool {
+        let is_first = count > self.proposed_groups;
+        self.proposed_groups = self.proposed_groups.max(count);
         is_first
     }
 

@@ -70,11 +70,13 @@ pub use membership::Membership;
 pub use message::is_of_log;
 pub use offline::{EntryPart, apply_and_tell, apply_offline, apply_while, tell_unapplied};
 pub use options::{Founding, ReplicaOptions};
-pub use presence::Presence;
+pub use presence::{NewGroup, Presence};
 pub use proposal_sizes::ProposalSizes;
 pub use raft_id::{member_number, raft_id};
 pub use read_only::ReadOnlyReason;
 pub use recovered::Recovered;
-pub use replica::{FollowerStanding, MemberFacts, Replica, Role, Standing};
+pub use replica::{
+    FollowerStanding, GroupStanding, MemberFacts, Replica, Role, Standing, founders_of, leading_order,
+};
 pub use replicated::Replicated;
 pub use single_group::SingleGroup;

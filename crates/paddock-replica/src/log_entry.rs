@@ -25,3 +25,5 @@ pub(crate) const CHANGE: u8 = 4;
 pub(crate) const REFOUNDING: u8 = 5;
 /// A feature level for the ensemble: see `feature_levels.rs`.
 pub(crate) const LEVEL: u8 = 7;
+/// Groups that the home group founds: see `replica/groups.rs`.
+pub(crate) const GROUPS: u8 = 8;

@@ -1,10 +1,11 @@
 //! Applying entries to a tree without a member: for a program that reads the directory of one that is stopped.
 
-use paddock_tree::{Command, Outcome, REMOVED_AT_ONCE, Tree};
+use paddock_tree::{Command, FeatureLevel, GroupFounders, Outcome, REMOVED_AT_ONCE, Tree};
 
-use crate::LogEntry;
 use crate::batch::{Batch, batches, floor};
 use crate::configuration::ConfigurationEntry;
+use crate::raft_id::member_number;
+use crate::{LogEntry, Membership};
 
 /// Part of an entry.
 #[derive(Clone, Copy, Debug)]
@@ -33,10 +34,22 @@ pub fn apply_and_tell(tree: &mut Tree, entry: &LogEntry, tell: &mut dyn FnMut(&T
         }
         return;
     };
-    if let ConfigurationEntry::Refounding { cluster, members, .. } = &configuration {
-        tree.refound_ensemble(*cluster, members);
+    match &configuration {
+        ConfigurationEntry::Refounding { cluster, members, .. } => tree.refound_ensemble(*cluster, members),
+        ConfigurationEntry::Level(raised) => tree.raise_level(raised),
+        ConfigurationEntry::Groups { count, founders } => found_groups(tree, *count, founders),
+        ConfigurationEntry::Founding(_) | ConfigurationEntry::Change(_) => {}
     }
     tell(tree, EntryPart::Membership(&format!("{configuration:?}")));
+}
+
+/// Notes groups in the state of the home group, which these members found. At a level without groups there are none, on any member.
+pub(crate) fn found_groups(tree: &mut Tree, count: u32, founders: &Membership) {
+    if tree.feature_level() >= FeatureLevel::SEVERAL_GROUPS {
+        let numbers = |ids: &[u64]| ids.iter().filter_map(|id| member_number(*id)).collect();
+        let (voters, learners) = (numbers(&founders.voters), numbers(&founders.learners));
+        tree.found_groups(count, GroupFounders { voters, learners });
+    }
 }
 
 /// Applies the commands of an entry as `apply_offline` does, for as long as `goes_on` says so of the next one. False if it has said no.

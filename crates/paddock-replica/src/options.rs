@@ -36,6 +36,8 @@ pub struct ReplicaOptions {
     pub known_level: FeatureLevel,
     /// Level of the features up to which this member lets its ensemble rise, if that is lower.
     pub level_max: FeatureLevel,
+    /// Number of Raft groups, with the home group, that the ensemble is to have: while this member leads, it founds those that are missing.
+    pub group_count: u32,
     /// Seed of the election timeouts: the same seed makes the same choices.
     pub seed: u64,
     /// Secret for passwords of sessions, drawn at each start: it becomes the ensemble's if this member leads one that has none.

@@ -4,15 +4,13 @@ use paddock_state::{Now, WatchTable};
 use paddock_tree::UnknownLevel;
 
 use crate::contact::Contact;
-use crate::disk_age::DiskAge;
 use crate::feature_levels::FeatureLevels;
 use crate::file_lists::FileLists;
 use crate::gates::Gates;
-use crate::joining::Joining;
 use crate::own_cluster::OwnCluster;
 use crate::processes::Processes;
 use crate::sessions::Sessions;
-use crate::{Cluster, Recovered, ReplicaOptions};
+use crate::{Cluster, Membership, Recovered, ReplicaOptions};
 
 /// One member of an ensemble, but for its groups. Each part has its own file, and does not know the others.
 #[derive(Debug)]
@@ -22,33 +20,46 @@ pub struct Presence {
     pub(crate) processes: Processes,
     pub(crate) file_lists: FileLists,
     pub(crate) levels: FeatureLevels,
-    pub(crate) disk_age: DiskAge,
-    /// Admission by the others, of a member that has just come.
-    pub(crate) joining: Joining,
     pub(crate) contact: Contact,
     pub(crate) sessions: Sessions,
     pub(crate) gates: Gates,
     pub(crate) is_disk_full: bool,
+    /// Members whose processes were followed by others since [`Presence::take_successions`].
+    pub(crate) successions: Vec<u64>,
+    /// The last entry of the home group that was in this member's log when its process was started.
+    pub(crate) logged_at_start: u64,
+    /// Groups of which the home group's state has told since [`Presence::take_new_groups`].
+    pub(crate) new_groups: Vec<NewGroup>,
+}
+
+/// A group that the member does not have yet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewGroup {
+    pub number: u32,
+    /// The members that begin it.
+    pub founders: Membership,
+    /// True if it is known that this member has never had anything of the group.
+    pub is_first_time: bool,
 }
 
 impl Presence {
     /// A member as its disk describes it; `recovered` is that of the group in which the ensemble is named, and `watches` the table of all its
     /// states.
     pub fn new(options: ReplicaOptions, recovered: &Recovered, watches: WatchTable, now: Now) -> Presence {
-        let (silent_until, incarnation) =
-            (recovered.hard_state.silent_until, recovered.hard_state.incarnation);
+        let incarnation = recovered.hard_state.incarnation;
         assert!(incarnation > 0, "a member begins with the number of its start");
         Presence {
             cluster: OwnCluster::new(recovered.cluster, &recovered.entries),
             processes: Processes::default(),
             file_lists: FileLists::new(&options.founding.members, options.founding.files_change_members),
             levels: FeatureLevels::new(options.known_level, options.level_max),
-            disk_age: DiskAge::new(options.member, recovered),
-            joining: Joining::new(options.member, silent_until),
             contact: Contact::new(now.monotonic_ms),
             sessions: Sessions::new(options.tick_ms, options.member, incarnation, watches),
             gates: Gates::default(),
             is_disk_full: false,
+            successions: Vec::new(),
+            logged_at_start: recovered.last_index(),
+            new_groups: Vec::new(),
             options,
         }
     }
@@ -56,6 +67,17 @@ impl Presence {
     /// The level of a state that this member has been sent, and whose features its program does not know: it has to stop.
     pub fn unknown_level(&self) -> Option<&UnknownLevel> {
         self.levels.unknown()
+    }
+
+    /// Groups that the member has to make, of which it was not told before.
+    pub fn take_new_groups(&mut self) -> Vec<NewGroup> {
+        std::mem::take(&mut self.new_groups)
+    }
+
+    /// Members that were heard in another process than before, since this was asked last. The group whose message told it knows; the others
+    /// are to be told by [`crate::Replica::note_restart`].
+    pub fn take_successions(&mut self) -> Vec<u64> {
+        std::mem::take(&mut self.successions)
     }
 
     /// The ensemble that this member belongs to. It has to be on the disk before a round of work is reported as synced.

@@ -64,6 +64,13 @@ impl Processes {
         if known.rival.replace(process) == Some(process) { Speaker::Rival } else { Speaker::NewRival }
     }
 
+    /// True if a process of the member was heard of late, over a link that has not ended since.
+    pub(crate) fn is_there(&self, member: u64, now_ms: u64) -> bool {
+        self.by_member
+            .get(&member)
+            .is_some_and(|heard| !heard.is_lost && now_ms.saturating_sub(heard.at_ms) < SILENCE_MS)
+    }
+
     /// True at the ticks at which this member tells the others that it runs.
     pub(crate) fn tick(&mut self) -> bool {
         self.ticks += 1;

@@ -70,6 +70,11 @@ impl Recovered {
         if last == 0 { 1 } else { last + Recovered::STARTS_APART + chance }
     }
 
+    /// The last entry that is on the disk; 0 if there is none.
+    pub(crate) fn last_index(&self) -> u64 {
+        self.entries.last().map_or(self.snapshot.0, |entry| entry.index)
+    }
+
     /// The newest start of the member before this one of which its disk tells. To be asked behind `begin`.
     pub(crate) fn last_known_start(&self) -> u64 {
         self.last_known_start

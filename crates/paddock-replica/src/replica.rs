@@ -10,6 +10,7 @@
 
 mod apply;
 mod collect;
+mod groups;
 mod levels;
 mod peers;
 mod standing;
@@ -29,7 +30,8 @@ use crate::queued_item::QueuedItem;
 use crate::raft_id::logged;
 use crate::read_only::{ReadOnlyRequest, Verdicts};
 use crate::{Cluster, HardState, Input, Replicated};
-pub use standing::{FollowerStanding, MemberFacts, Role, Standing};
+pub use groups::{founders_of, leading_order};
+pub use standing::{FollowerStanding, GroupStanding, MemberFacts, Role, Standing};
 
 /// A group of a member, with what the member has once for all its groups: everything that is done, is done here.
 #[derive(Debug)]
@@ -53,34 +55,50 @@ impl Replica<'_> {
     /// Begins with the state of the newest snapshot. Every session gets its whole timeout anew.
     pub fn open(&mut self, state: &Replicated, now: Now) {
         self.begin(now, state.tree());
-        if self.presence.options.lease_clock_bound_ms.is_some() {
-            self.group.consensus.withhold_votes();
-        }
+        self.withhold_votes();
         self.follow_ensemble(state.tree());
         self.presence.sessions.adopt(state.tree(), now.monotonic_ms);
         // A snapshot does not tell which entries have ended sessions.
         self.presence.sessions.ended_through = self.group.applied.index();
     }
 
+    fn withhold_votes(&mut self) {
+        if self.presence.options.lease_clock_bound_ms.is_some() {
+            self.group.consensus.withhold_votes();
+        }
+    }
+
     /// Begins as the disk demands: founds, learns, or waits for admission.
     fn begin(&mut self, now: Now, tree: &Tree) {
-        self.presence.disk_age.adopt(tree);
+        self.group.disk_age.adopt(tree);
         let may_have_ensemble = !self.presence.options.founding.members.is_empty();
         if may_have_ensemble && self.cluster() == Cluster::None && tree.ensemble().is_none() {
             self.presence.cluster.propose(new_cluster_id(self.presence.options.process, now));
         }
         let is_empty = self.group.consensus.is_empty();
-        match self.presence.joining.silent_until() {
+        if is_empty && self.group.joining.silent_until().is_none() && self.cluster().known().is_some() {
+            self.await_state();
+            self.group.consensus.set_silent(self.group.joining.is_silent());
+        } else {
+            self.begin_with_disk(false);
+        }
+    }
+
+    /// Learns, founds or waits for admission, as the disk demands. `is_first_time` is true if there has never been more on it.
+    fn begin_with_disk(&mut self, is_first_time: bool) {
+        match self.group.joining.silent_until() {
             Some(HardState::TERM_UNKNOWN) => self.await_state(),
             Some(_) => self.group.read_only.begin_learning(),
-            None if is_empty && self.cluster().known().is_some() => self.await_state(),
-            None if is_empty => self.presence.joining.begin_founding(),
+            None if self.group.consensus.is_empty() && is_first_time => {
+                self.group.joining.begin_first_founding();
+            }
+            None if self.group.consensus.is_empty() => self.group.joining.begin_founding(),
             None if !self.group.consensus.is_alone() => {
-                self.presence.joining.begin_admission(self.group.consensus.membership())
+                self.group.joining.begin_admission(self.group.consensus.membership())
             }
             None => {}
         }
-        self.group.consensus.set_silent(self.presence.joining.is_silent());
+        self.group.consensus.set_silent(self.group.joining.is_silent());
     }
 
     fn cluster(&self) -> Cluster {
@@ -114,7 +132,7 @@ impl Replica<'_> {
                     self.group.consensus.step(offer);
                 }
             }
-            Input::Persisted { round: FOUNDING_ROUND } if self.presence.joining.is_writing_first_entry() => {
+            Input::Persisted { round: FOUNDING_ROUND } if self.group.joining.is_writing_first_entry() => {
                 self.on_founded();
             }
             Input::Persisted { round } => self.on_persisted(round),
@@ -257,7 +275,9 @@ impl Replica<'_> {
         };
         if self.group.read_only.judge(verdicts) {
             // No client could come back to a session meanwhile.
-            self.presence.sessions.liveness.renew_all(now.monotonic_ms);
+            if self.group.is_home() {
+                self.presence.sessions.liveness.renew_all(now.monotonic_ms);
+            }
         }
     }
 
@@ -319,28 +339,40 @@ impl Replica<'_> {
             leading.tick();
         }
         self.tick_joining();
-        self.tell_presence();
         self.group.digests.tick();
         self.group.read_only.tick(self.group.consensus.leadership().leader.is_some());
         self.judge_read_only(now);
-        if self.group.consensus.is_alone() {
-            self.presence.contact.be_alone(now.monotonic_ms);
-        } else {
-            self.presence.contact.make_due();
-        }
         self.ask_questions(now);
-        self.follow_files(now);
-        self.change_membership();
+        if self.group.is_home() {
+            self.tick_member(now);
+        } else {
+            self.seek_lead(now);
+        }
         if self.group.consensus.takes_proposals() && !self.group.read_only.is_active() {
-            self.propose_secret(now);
-            self.raise_level(now);
+            if self.group.is_home() {
+                self.propose_secret(now);
+                self.raise_level(now);
+                self.found_groups();
+                self.expire_sessions(now);
+            }
             self.renew_offers();
-            self.expire_sessions(now);
             self.group.garbage.tick(now);
         } else {
             self.group.garbage.rest(now);
         }
         self.note_log_end(now);
+    }
+
+    /// The part of a tick that a member does once: it does it with its home group.
+    fn tick_member(&mut self, now: Now) {
+        self.tell_presence();
+        if self.group.consensus.is_alone() {
+            self.presence.contact.be_alone(now.monotonic_ms);
+        } else {
+            self.presence.contact.make_due();
+        }
+        self.follow_files(now);
+        self.change_membership();
     }
 
     /// Notes how far the log of this leader goes now, by which the lag of its followers is told.
@@ -369,7 +401,8 @@ impl Replica<'_> {
         if let (Some(lines), Some(leader)) = (self.presence.file_lists.tick(present), self.other_leader()) {
             self.group.outgoing.messages.push((leader, PeerMessage::FileList { lines }.encode()));
         }
-        if !self.group.consensus.takes_proposals() || self.group.consensus.is_changing() {
+        let may_change = self.group.applied.groups == 1 && !self.group.consensus.is_changing();
+        if !self.group.consensus.takes_proposals() || !may_change {
             return;
         }
         let voters = &self.group.consensus.membership().voters;
@@ -416,6 +449,7 @@ impl Replica<'_> {
     /// Takes the members of the ensemble from the state.
     fn follow_ensemble(&mut self, tree: &Tree) {
         (self.group.applied.has_secret, self.group.applied.level) = (tree.has_secret(), tree.feature_level());
+        self.group.applied.groups = tree.groups().count();
         self.group.membership.follow(self.presence.options.member, tree, self.group.applied.index());
         if let Some(ensemble) = tree.ensemble() {
             self.presence.cluster.note_state(ensemble.cluster);
@@ -434,8 +468,11 @@ impl Replica<'_> {
     /// out in it, and what their watches waited for may have happened: they are closed, and their clients come back.
     pub fn installed(&mut self, now: Now, state: &Replicated, out: &mut Outboxes) {
         self.group.applied.install(state.applied());
-        self.presence.disk_age.adopt(state.tree());
+        self.group.disk_age.adopt(state.tree());
         self.note_number_used_up();
+        if !self.group.is_home() {
+            return self.installed_in_other(state);
+        }
         self.presence.sessions.ended_through =
             self.presence.sessions.ended_through.max(self.group.applied.index());
         self.presence.contact.note_applied(self.group.applied.index());
@@ -446,7 +483,9 @@ impl Replica<'_> {
         for conn in forgotten.iter().filter_map(QueuedItem::conn).chain(served).chain(waiting) {
             out.close(conn);
         }
+        let groups_before = self.group.applied.groups;
         self.follow_ensemble(state.tree());
+        self.note_new_groups(groups_before, state.tree(), false);
         self.presence.sessions.adopt(state.tree(), now.monotonic_ms);
     }
 }

@@ -35,6 +35,7 @@ fn options() -> ReplicaOptions {
         removed_at_once: REMOVED_AT_ONCE,
         work_at_once: WORK_AT_ONCE,
         entry_bytes_kept: 8 << 20,
+        group_count: 1,
         linearizable_reads: false,
         stamps: false,
         lease_clock_bound_ms: None,

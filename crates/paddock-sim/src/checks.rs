@@ -6,6 +6,7 @@ pub(crate) mod contact;
 pub(crate) mod elections;
 pub(crate) mod ephemerals;
 pub(crate) mod features;
+pub(crate) mod groups;
 pub(crate) mod moves;
 pub(crate) mod once;
 pub(crate) mod order;
@@ -23,6 +24,7 @@ use crate::machine::setup::Settings;
 use answers::Acknowledged;
 use contact::ContactCheck;
 use elections::Elections;
+use groups::GroupChecks;
 use moves::Moves;
 use once::Once;
 use order::RealTime;
@@ -39,6 +41,7 @@ pub(crate) struct Checks {
     pub(crate) moves: Moves,
     pub(crate) contact: ContactCheck,
     pub(crate) elections: Elections,
+    pub(crate) groups: GroupChecks,
     pub(crate) real_time: RealTime,
     pub(crate) acknowledged: Acknowledged,
     /// The znode whose data may be wrong in what a client hears just now: no digest has shown its member yet that its state
@@ -58,6 +61,7 @@ impl Checks {
     /// A member is about to apply an entry. Its monotonic clock shows `now_ms`.
     pub(crate) fn committed(&mut self, member: u8, entry: &LogEntry, now_ms: u64) -> Checked {
         self.contact.committed(entry);
+        self.groups.home_committed(entry);
         for happened in self.truth.observe(member, entry)? {
             if happened.goes_on {
                 continue;

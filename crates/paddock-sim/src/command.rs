@@ -38,6 +38,9 @@ struct Arguments {
     /// Minutes for which things go wrong in each run; less than one if it is not given
     #[arg(long)]
     minutes: Option<u64>,
+    /// The number of Raft groups, whose members then do not change; out of the seed if it is not given
+    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..=16))]
+    groups: Option<u32>,
     /// Theme of the runs; out of the seed if it is not given, and mostly everything
     #[arg(long, value_name = "THEME")]
     about: Option<Theme>,
@@ -89,7 +92,7 @@ impl Arguments {
     fn wanted(&self) -> Choices {
         let members = self.members.as_deref().map(|members| members.parse().expect("clap has checked it"));
         let faults = self.faults.clone().map(|Numbers(numbers)| numbers);
-        Choices { members, minutes: self.minutes, theme: self.about, faults }
+        Choices { members, groups: self.groups, minutes: self.minutes, theme: self.about, faults }
     }
 
     /// World of a seed.
@@ -108,11 +111,13 @@ impl Arguments {
         let etcd = self.etcd.then(|| " --etcd".to_owned());
         let mirror = self.mirror.then(|| " --mirror".to_owned());
         let members = self.members.as_ref().map(|members| format!(" --members {members}"));
+        let groups = self.groups.map(|groups| format!(" --groups {groups}"));
         let minutes = self.minutes.map(|minutes| format!(" --minutes {minutes}"));
         let theme = self.about.as_ref().and_then(Theme::to_possible_value);
         let about = theme.map(|theme| format!(" --about {}", theme.get_name()));
         let faults = self.faults.as_ref().map(|numbers| format!(" --faults {numbers}"));
-        let options: String = [etcd, mirror, members, minutes, about, faults].into_iter().flatten().collect();
+        let options = [etcd, mirror, members, groups, minutes, about, faults];
+        let options: String = options.into_iter().flatten().collect();
         format!("cargo run --profile sim -p paddock-sim -- --seed {seed}{options}")
     }
 }

@@ -305,6 +305,10 @@ impl FaultKind {
     ];
 
     /// True if a machine may forget by it, or hold what was never written.
+    pub(crate) fn brings_older_disk(self) -> bool {
+        matches!(self, FaultKind::OldDisk | FaultKind::OldDiskAndClock)
+    }
+
     pub(crate) fn loses_data(self) -> bool {
         use FaultKind::{Flip, ForeignDisk, NewDisk, NewDiskAndEnd, NewDiskBesideSleeper, NewDisksApart};
         use FaultKind::{OldDisk, OldDiskAndClock, WrongState};

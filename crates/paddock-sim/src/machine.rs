@@ -216,9 +216,9 @@ impl Machine {
         self.promises.voted = self.promises.voted.max((term, candidate));
     }
 
-    /// True if it has promises to keep that it knows of.
-    pub(crate) fn has_a_say(&self) -> bool {
-        !self.blame.has_lost_data && self.disk.has_a_say(Path::new(LOG_DIR))
+    /// True if it has promises to keep that it knows of, in each of the groups up to this number.
+    pub(crate) fn has_a_say(&self, groups: u32) -> bool {
+        !self.blame.has_lost_data && self.disk.has_a_say(Path::new(LOG_DIR), groups)
     }
 
     pub(crate) fn start(&mut self, now: Time, settings: &Settings) -> Result<(), MemberError> {

@@ -1,7 +1,7 @@
 //! Plan of a run, out of its seed.
 
 use crate::client::Habits;
-use crate::faults::{self, Planned};
+use crate::faults::{self, FaultKind, Planned};
 use crate::machine::setup::{Settings, Upgrades};
 use crate::network::Weather;
 use crate::numbering::Numbering;
@@ -13,6 +13,7 @@ use paddock_chance::Chance;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Choices {
     pub(crate) members: Option<u8>,
+    pub(crate) groups: Option<u32>,
     pub(crate) minutes: Option<u64>,
     pub(crate) theme: Option<Theme>,
     /// The numbers of the faults that happen; all do if this is not given.
@@ -50,7 +51,9 @@ impl RunPlan {
         let mut upgrades = Chance::of(seed, "upgrades");
         let thrown = if members > 1 && upgrades.one_in(12) { Theme::Upgrades } else { thrown };
         let theme = wanted.theme.unwrap_or(thrown);
-        let changes_members = members > 1 && theme.changes_members(&mut dice);
+        // Members of an ensemble with several groups do not change.
+        let changes_members =
+            members > 1 && theme.changes_members(&mut dice) && wanted.groups.is_none_or(|groups| groups == 1);
         let spares = if changes_members { dice.below(3) as u8 } else { 0 };
         let is_upgraded = theme == Theme::Upgrades && members > 1;
         let spares = if is_upgraded { spares.max(1) } else { spares };
@@ -88,8 +91,17 @@ impl RunPlan {
             theme.shape_operator(&mut operator);
             clients.push(operator);
         }
+        let mut thrown = Chance::of(seed, "groups");
+        let thrown = if thrown.one_in(4) { thrown.between(2, 8) as u32 } else { 1 };
+        let thrown = if changes_members || is_upgraded { 1 } else { thrown };
+        settings.groups = wanted.groups.unwrap_or(thrown);
         let mut dice = Chance::of(seed, "faults");
         let mut kinds = theme.faults(&mut dice);
+        // An older disk is judged by a leader, and groups that the member has led itself may have none.
+        kinds.retain(|kind| settings.groups == 1 || !kind.brings_older_disk());
+        if kinds.is_empty() {
+            kinds.push(FaultKind::End);
+        }
         // Who has fewer voters tomorrow cannot do without a disk today.
         kinds.retain(|kind| !changes_members || !kind.loses_data());
         let mut faults = faults::plan(&kinds, theme.begins(), settings.machines(), length, &mut dice);

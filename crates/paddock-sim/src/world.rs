@@ -3,6 +3,7 @@
 
 mod builds;
 mod clients;
+mod groups;
 mod healing;
 mod machines;
 mod meanwhile;

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use paddock_proto::{Acl, MemberNumber, SessionId, Stat, Zxid, parent_and_name, validate_path};
 
 use crate::features::RaisedLevel;
+use crate::groups::FoundedGroups;
 use crate::origins::Origins;
 use crate::quota_overruns::QuotaOverruns;
 use crate::session::Session;
@@ -305,6 +306,7 @@ impl Draft {
             ensemble: None,
             secret: None,
             raised: RaisedLevel::default(),
+            groups: FoundedGroups::default(),
             quota,
             overruns: QuotaOverruns::default(),
         };

@@ -16,8 +16,10 @@ pub struct Feature {
 }
 
 /// All features that this build knows, by rising level, from 1 on without a gap.
-pub const FEATURES: [Feature; 1] =
-    [Feature { level: FeatureLevel::WIDE_MEMBER_NUMBERS, name: "wide member numbers", since: "0.9.0" }];
+pub const FEATURES: [Feature; 2] = [
+    Feature { level: FeatureLevel::WIDE_MEMBER_NUMBERS, name: "wide member numbers", since: "0.9.0" },
+    Feature { level: FeatureLevel::SEVERAL_GROUPS, name: "several Raft groups", since: "0.9.0" },
+];
 
 /// Number of features, in their order, that a program knows or an ensemble may use.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -28,6 +30,8 @@ impl FeatureLevel {
     pub const NONE: FeatureLevel = FeatureLevel(0);
     /// Members may have the number 0, and numbers above 255.
     pub const WIDE_MEMBER_NUMBERS: FeatureLevel = FeatureLevel(1);
+    /// The home group may found other groups.
+    pub const SEVERAL_GROUPS: FeatureLevel = FeatureLevel(2);
     /// The highest level that this build knows.
     pub const KNOWN: FeatureLevel = FEATURES[FEATURES.len() - 1].level;
 }

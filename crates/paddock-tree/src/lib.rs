@@ -20,6 +20,7 @@ mod extended;
 mod features;
 #[doc(hidden)]
 pub mod fuzzing;
+mod groups;
 mod install;
 mod ip;
 mod keyed_passwords;
@@ -54,6 +55,7 @@ pub use computed::COMPUTED;
 pub use draft::{Draft, DraftAcl, DraftError, DraftNode, Facts, Repairs};
 pub use ensemble::{Ensemble, digest_of_members, lines as member_lines, parse_members};
 pub use features::{FEATURES, Feature, FeatureLevel, RaisedLevel, UnknownLevel};
+pub use groups::{FoundedGroups, GroupFounders};
 pub use install::{AppliedTransaction, InstallError, Installed};
 pub use keyed_passwords::keyed_password;
 pub use list_copy::{Copied, ListCopy};

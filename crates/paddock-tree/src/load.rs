@@ -11,6 +11,7 @@ use paddock_proto::{Acl, DecodeError, Id, MemberNumber, SessionId, SessionSecret
 use crate::Tree;
 use crate::ensemble::{Ensemble, parse_members};
 use crate::features::{FeatureLevel, RaisedLevel, UnknownLevel};
+use crate::groups::FoundedGroups;
 use crate::member_bytes::read_member;
 use crate::origins::Origins;
 use crate::quota_overruns::QuotaOverruns;
@@ -95,6 +96,7 @@ struct Header {
     ensemble: Option<Ensemble>,
     secret: Option<SessionSecret>,
     raised: RaisedLevel,
+    groups: FoundedGroups,
     /// The ACL that each number means.
     acls: BTreeMap<u32, AclId>,
 }
@@ -151,10 +153,10 @@ impl TreeLoader {
             return Err(LoadError::NoSystemNode(missing));
         }
         let quota = store.find(QUOTA).expect("the system znodes are there");
-        let Header { zxid, sessions, origins, ensemble, secret, raised, .. } = header;
+        let Header { zxid, sessions, origins, ensemble, secret, raised, groups, .. } = header;
         let overruns = QuotaOverruns::default();
         let floor = Zxid(0);
-        Ok(Tree { zxid, floor, store, sessions, origins, ensemble, secret, raised, quota, overruns })
+        Ok(Tree { zxid, floor, store, sessions, origins, ensemble, secret, raised, groups, quota, overruns })
     }
 
     fn read_header(&mut self, r: &mut Reader<'_>) -> Result<(), LoadError> {
@@ -170,6 +172,8 @@ impl TreeLoader {
             other => return Err(LoadError::UnknownFormat(other)),
         };
         let raised = if format == FORMAT { read_level(r)? } else { RaisedLevel::default() };
+        let has_groups = raised.level >= FeatureLevel::SEVERAL_GROUPS;
+        let groups = if has_groups { FoundedGroups::decode(r)? } else { FoundedGroups::default() };
         let (zxid, nodes, digest) = (Zxid(r.i64()?), r.i64()?, r.i64()? as u64);
         let mut sessions = BTreeMap::new();
         for _ in 0..r.count()? {
@@ -206,7 +210,8 @@ impl TreeLoader {
         if !r.is_empty() {
             return Err(LoadError::Trailing(r.rest().len()));
         }
-        self.header = Some(Header { zxid, nodes, digest, sessions, origins, ensemble, secret, raised, acls });
+        self.header =
+            Some(Header { zxid, nodes, digest, sessions, origins, ensemble, secret, raised, groups, acls });
         Ok(())
     }
 

@@ -70,6 +70,9 @@ impl Tree {
             out.put_i32(FORMAT);
             out.put_i32(self.raised.level.0.into());
             out.put_string(&self.raised.since);
+            if self.raised.level >= FeatureLevel::SEVERAL_GROUPS {
+                self.groups.encode(&mut out);
+            }
         } else {
             out.put_i32(if are_narrow { FORMAT_OF_NARROW_NUMBERS } else { FORMAT_WITHOUT_LEVEL });
         }

@@ -12,6 +12,7 @@ use paddock_proto::{
 use crate::access::{allows, world_readable};
 use crate::ensemble::Ensemble;
 use crate::features::{FeatureLevel, RaisedLevel};
+use crate::groups::{FoundedGroups, GroupFounders};
 use crate::keyed_passwords::secret_digest;
 use crate::origins::{Origin, Origins};
 use crate::quota_overruns::QuotaOverruns;
@@ -40,6 +41,8 @@ pub struct Tree {
     pub(crate) secret: Option<SessionSecret>,
     /// Features that the ensemble may use.
     pub(crate) raised: RaisedLevel,
+    /// Groups that the ensemble has beside this one, if this is the home group's state.
+    pub(crate) groups: FoundedGroups,
     /// `/zookeeper/quota`, which every change of data must ask for.
     pub(crate) quota: NodeId,
     /// Only this member's: what its operators are told.
@@ -96,6 +99,7 @@ impl Tree {
             ensemble: None,
             secret: None,
             raised: RaisedLevel::default(),
+            groups: FoundedGroups::default(),
             quota,
             overruns,
         }
@@ -251,6 +255,7 @@ impl Tree {
             self.ensemble.as_ref().map_or(0, Ensemble::digest) ^ secret_digest(self.secret.as_ref());
         // A state of level 0 has the digest that builds have for it that know of no levels.
         let ensemble = ensemble ^ u64::from(self.raised.level.0).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        let ensemble = ensemble ^ self.groups.digest();
         sessions.fold(self.store.digest() ^ ensemble ^ self.zxid.0 as u64, u64::wrapping_add)
     }
 
@@ -269,6 +274,23 @@ impl Tree {
         if raised.level > self.raised.level {
             self.raised = raised.clone();
         }
+    }
+
+    /// Groups that the home group, whose state this is, has founded.
+    pub fn groups(&self) -> &FoundedGroups {
+        &self.groups
+    }
+
+    /// Notes that these members found more groups, until there are `count` with the home group. Fewer than there are change nothing.
+    ///
+    /// # Panics
+    /// If the feature level is lower than [`FeatureLevel::SEVERAL_GROUPS`]: a snapshot could not say it.
+    pub fn found_groups(&mut self, count: u32, founders: GroupFounders) {
+        assert!(
+            self.raised.level >= FeatureLevel::SEVERAL_GROUPS,
+            "groups are founded at a level that has them"
+        );
+        self.groups.grow(count, founders);
     }
 
     /// As ZooKeeper counts, for which the root is two: `""` and `/`.

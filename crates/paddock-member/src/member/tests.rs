@@ -16,6 +16,7 @@ use crate::{SnapshotOrder, SnapshotWalk, StateLock, Taken};
 
 mod ends;
 mod first_disk;
+mod groups;
 mod oversized;
 mod snapshots;
 mod within_entry;

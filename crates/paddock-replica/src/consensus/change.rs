@@ -20,7 +20,8 @@ impl Consensus {
             ConfigurationEntry::Founding(founders) if self.membership.is_empty() => self.found(founders),
             ConfigurationEntry::Founding(_)
             | ConfigurationEntry::Refounding { .. }
-            | ConfigurationEntry::Level(_) => {}
+            | ConfigurationEntry::Level(_)
+            | ConfigurationEntry::Groups { .. } => {}
             ConfigurationEntry::Change(step) => self.apply_change(&to_raft(step)),
         }
         self.membership != before

@@ -41,7 +41,9 @@ impl Replica<'_> {
             self.group.digests.take(index, replicated.tree());
             applied.entries += 1;
         }
-        self.presence.contact.note_applied(self.group.applied.index());
+        if self.group.is_home() {
+            self.presence.contact.note_applied(self.group.applied.index());
+        }
         let (replicated, out) = held.parts();
         while let Some(mut items) = self.group.requests.take_ready(self.group.applied.index()) {
             let command = self.run_until_command(&mut items, replicated.state(), out);
@@ -62,6 +64,9 @@ impl Replica<'_> {
             let [voters, learners, voters_outgoing] =
                 [voters, learners, voters_outgoing].map(|ids| all_logged(ids));
             tracing::info!(?voters, ?learners, ?voters_outgoing, "membership changed");
+        }
+        if let ConfigurationEntry::Groups { count, founders } = &change {
+            self.apply_groups(index, *count, founders, replicated.tree_mut());
         }
         if let ConfigurationEntry::Refounding { cluster, members, .. } = &change {
             // A survivor begins an ensemble of its own.
@@ -98,7 +103,7 @@ impl Replica<'_> {
         }
         let mut items = VecDeque::new();
         if is_numbered {
-            self.presence.disk_age.note_start(raft_id(batch.origin.member), batch.origin.incarnation);
+            self.group.disk_age.note_start(raft_id(batch.origin.member), batch.origin.incarnation);
             self.note_number_used_up();
         }
         if is_numbered && batch.origin == self.group.requests.origin() && !self.group.read_only.is_learning()
@@ -219,7 +224,7 @@ impl Replica<'_> {
             Some(error) => state.tree_mut().refuse(error),
             None => state.apply(command, out),
         };
-        if outcome.result.is_ok() {
+        if outcome.result.is_ok() && self.group.is_home() {
             self.follow_session(now, command, state, out);
         }
         match item {
@@ -237,6 +242,7 @@ impl Replica<'_> {
             _ => {}
         }
         if outcome.result.is_ok()
+            && self.group.is_home()
             && let Some(session) = command.ended_session()
         {
             self.end_serving(session, out);
@@ -386,6 +392,8 @@ impl Replica<'_> {
     /// Tells connections that read-only mode has begun or ended, and answers its requests.
     fn answer_in_read_only(&mut self, state: &State, out: &mut Outboxes) {
         match self.group.read_only.take_turn() {
+            // No connection knows of another group than the home group.
+            Some(ReadOnlyTurn::Began) if !self.group.is_home() => drop(self.group.requests.abandon()),
             Some(ReadOnlyTurn::Began) => self.abandon_waiting(state, out),
             Some(ReadOnlyTurn::Ended) => {
                 self.group.read_only.take_conns().into_iter().for_each(|conn| out.close(conn));

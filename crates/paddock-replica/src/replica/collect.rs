@@ -21,12 +21,14 @@ impl Replica<'_> {
     /// Collects what is to be done now. To be called, and its effects carried out, until there are none.
     pub fn collect(&mut self, now: Now, effects: &mut Effects) {
         self.found(effects);
-        if self.presence.joining.is_writing_first_entry() {
+        if self.group.joining.is_writing_first_entry() {
             return;
         }
-        self.name_ensemble(now);
-        for input in self.presence.gates.take_free() {
-            self.step(now, input);
+        if self.group.is_home() {
+            self.name_ensemble(now);
+            for input in self.presence.gates.take_free() {
+                self.step(now, input);
+            }
         }
         self.group.requests.close_batch();
         self.group.digests.report(effects);
@@ -36,7 +38,9 @@ impl Replica<'_> {
         self.group.transfer.receiver.ask_for_piece(&mut effects.messages);
         self.group.outgoing.move_to(effects);
         self.send_batches(now, effects);
-        self.report_to_leader(now, effects);
+        if self.group.is_home() {
+            self.report_to_leader(now, effects);
+        }
         self.propose();
         self.place_items(now, effects);
         effects.locals |= self.group.garbage.is_due() || self.group.read_only.has_work();
@@ -73,7 +77,7 @@ impl Replica<'_> {
 
     /// Entry up to which this member is silent, as its hard state says it.
     fn silent_until(&self) -> u64 {
-        self.presence.joining.silent_until().unwrap_or_default()
+        self.group.joining.silent_until().unwrap_or_default()
     }
 
     /// Records on disk what a round promises. `vote` is the term and the vote, if one of them has changed.
@@ -84,7 +88,9 @@ impl Replica<'_> {
         number: u64,
         effects: &mut Effects,
     ) {
-        self.presence.cluster.note_entries(&entries);
+        if self.group.is_home() {
+            self.presence.cluster.note_entries(&entries);
+        }
         let written = self.group.durability.written();
         let (term, vote) = vote.unwrap_or((written.term, written.vote));
         let hard_state = HardState {
@@ -103,12 +109,12 @@ impl Replica<'_> {
 
     /// Writes the first entry, if it is time.
     fn found(&mut self, effects: &mut Effects) {
-        let founding = &self.presence.options.founding;
-        if !self.group.consensus.is_empty() || !self.presence.joining.may_found(founding) {
+        let founding = &self.group.founding;
+        if !self.group.consensus.is_empty() || !self.group.joining.may_found(founding) {
             return;
         }
         let founders = &founding.membership;
-        self.presence.joining.begin_writing_first_entry();
+        self.group.joining.begin_writing_first_entry();
         let (entry, hard_state) = first_entry(founders, self.group.durability.written());
         tracing::debug!(voters = ?all_logged(&founders.voters), "founding");
         effects.entries.push(entry);
@@ -165,15 +171,17 @@ impl Replica<'_> {
         let ReplicaOptions { lease_clock_bound_ms, stamps, .. } = self.presence.options;
         self.group.leading =
             self.group.consensus.is_leader().then(|| Leading::new(lease_clock_bound_ms, stamps));
-        self.propose_secret(now);
-        self.presence.contact.make_due();
+        if self.group.is_home() {
+            self.propose_secret(now);
+            self.presence.contact.make_due();
+            self.presence.file_lists.begin_anew();
+            // What a former leader heard is not known here.
+            self.presence.sessions.liveness.renew_all(now.monotonic_ms);
+        }
         self.group.transfer.receiver.forget_unless_of(leadership.term);
         self.group.requests.send_all_again();
         self.group.digests.tell_anew();
         self.group.membership.reconsider();
-        self.presence.file_lists.begin_anew();
-        // What a former leader heard is not known here.
-        self.presence.sessions.liveness.renew_all(now.monotonic_ms);
     }
 
     /// Proposes a secret for passwords of sessions, if the state has none, in front of everything that is still to come into the log:
@@ -194,7 +202,7 @@ impl Replica<'_> {
     fn send_batches(&mut self, now: Now, effects: &mut Effects) {
         self.follow_leadership(now);
         self.group.requests.resend_if_lost();
-        let may_send = !self.group.read_only.is_learning() && !self.presence.joining.awaits_admission();
+        let may_send = !self.group.read_only.is_learning() && !self.group.joining.awaits_admission();
         let Some(leader) = self.group.leadership.leader.filter(|_| may_send) else { return };
         if !self.group.consensus.is_leader() {
             let forwards = self.group.requests.unsent().into_iter().map(PeerMessage::Forward);
@@ -236,8 +244,9 @@ impl Replica<'_> {
 
     /// Turns the leader's batches into entries of the log.
     fn propose(&mut self) {
-        let is_ensemble_named =
-            self.group.membership.has_target() || self.presence.options.founding.members.is_empty();
+        let is_ensemble_named = !self.group.is_home()
+            || self.group.membership.has_target()
+            || self.presence.options.founding.members.is_empty();
         let Some(leading) = self.group.leading.as_mut().filter(|_| self.group.consensus.takes_proposals())
         else {
             return;
@@ -291,7 +300,7 @@ impl Replica<'_> {
         // Before it is admitted the leader may not listen to this process yet.
         if !self.presence.contact.is_due()
             || self.group.consensus.is_alone()
-            || self.presence.joining.awaits_admission()
+            || self.group.joining.awaits_admission()
         {
             return;
         }

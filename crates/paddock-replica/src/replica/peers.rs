@@ -40,7 +40,7 @@ impl Replica<'_> {
         }
         self.presence.cluster.note_own(from);
         // The log is about to begin: a message for the one before is lost.
-        if self.presence.joining.is_writing_first_entry()
+        if self.group.joining.is_writing_first_entry()
             || !self.hears(from, envelope.process, now.monotonic_ms)
         {
             return;
@@ -48,6 +48,7 @@ impl Replica<'_> {
         // Once the founding stands in the log, the others who founded have the same proposal, or have it from the log soon. A
         // member that comes with another one later was not among them, or has forgotten.
         if let PeerMessage::Greeting(greeting) = &message
+            && self.group.is_home()
             && self.group.consensus.is_empty()
         {
             let has_begun = matches!(greeting.condition, Condition::Established | Condition::Founding);
@@ -70,6 +71,7 @@ impl Replica<'_> {
             Speaker::Known => true,
             Speaker::Successor => {
                 self.presence.levels.forget(from);
+                self.presence.successions.push(from);
                 self.note_restart(from);
                 true
             }
@@ -86,7 +88,7 @@ impl Replica<'_> {
 
     /// A leader that hears of a member again knows which entries it had acknowledged, and that it may not have them any
     /// more.
-    fn note_restart(&mut self, member: u64) {
+    pub fn note_restart(&mut self, member: u64) {
         if self.group.consensus.is_leader()
             && let Some(acknowledged) = self.group.consensus.forget_matched(member)
             && let Some(leading) = &mut self.group.leading
@@ -120,7 +122,7 @@ impl Replica<'_> {
                     leading.confirming.receive(from, process, number);
                 }
             }
-            PeerMessage::Offer(_) if self.presence.joining.is_inquiring() => {}
+            PeerMessage::Offer(_) if self.group.joining.is_inquiring() => {}
             PeerMessage::Offer(offer) if offer.from == from => self.on_offer(offer),
             PeerMessage::Offer(_) => tracing::error!(from, "offer in the name of another member dropped"),
             PeerMessage::Fetch { index, offset } => self.on_fetch(SnapshotRead { to: from, index, offset }),
@@ -161,7 +163,7 @@ impl Replica<'_> {
 
     fn on_raft_message(&mut self, now: Now, message: Message) {
         self.note_leader(&message);
-        if self.presence.joining.is_inquiring() {
+        if self.group.joining.is_inquiring() {
             return;
         }
         if let Err(unknown) = check_levels(&message, self.presence.options.known_level) {
@@ -193,6 +195,9 @@ impl Replica<'_> {
 
     fn note_speaker(&mut self, from: u64, message: &PeerMessage) {
         let PeerMessage::Raft(message) = message else { return };
+        if !self.group.is_home() {
+            return;
+        }
         if matches!(message.msg_type, MessageType::MsgHeartbeat | MessageType::MsgAppend) {
             self.presence.contact.note_speaker(from);
         }
@@ -266,15 +271,13 @@ impl Replica<'_> {
         let (condition, leadership) = (self.condition(), self.group.consensus.leadership());
         let (membership, addresses) =
             (self.group.consensus.membership().clone(), self.group.membership.addresses());
-        let (term, leader, found) = (leadership.term, leadership.leader, self.presence.disk_age.found());
+        let (term, leader, found) = (leadership.term, leadership.leader, self.group.disk_age.found());
         let greeting = Greeting { condition, purpose, term, membership, addresses, leader, found, ruling };
         PeerMessage::Greeting(greeting).encode()
     }
 
     fn condition(&self) -> Condition {
-        self.presence
-            .joining
-            .condition(self.group.read_only.is_learning(), self.group.durability.written().term)
+        self.group.joining.condition(self.group.read_only.is_learning(), self.group.durability.written().term)
     }
 
     fn on_greeting(&mut self, from: u64, Envelope { cluster, process }: Envelope, greeting: Greeting) {
@@ -291,7 +294,7 @@ impl Replica<'_> {
                 self.group.membership.note_ready(from);
             }
         }
-        if !self.presence.joining.is_without_data() {
+        if !self.group.joining.is_without_data() {
             self.on_inquiry_answered(from, cluster, greeting);
         } else if matches!(condition, Condition::Established | Condition::Learning) {
             tracing::info!(
@@ -301,9 +304,9 @@ impl Replica<'_> {
             self.await_state();
             self.on_inquiry_answered(from, cluster, greeting);
         } else if condition == Condition::Empty {
-            self.presence.joining.note_empty(from);
+            self.group.joining.note_empty(from);
         } else {
-            self.presence.joining.note_begun(from);
+            self.group.joining.note_begun(from);
         }
     }
 
@@ -325,13 +328,13 @@ impl Replica<'_> {
         }
         let acknowledged =
             self.group.leading.as_ref().and_then(|leading| leading.acknowledged_before(member));
-        Some(self.presence.disk_age.rule(member, &greeting.found, acknowledged))
+        Some(self.group.disk_age.rule(member, &greeting.found, acknowledged))
     }
 
     fn on_admission_answered(&mut self, from: u64, greeting: &Greeting) {
-        match self.presence.joining.note_admission(from, greeting, self.group.consensus.membership()) {
+        match self.group.joining.note_admission(from, greeting, self.group.consensus.membership()) {
             AdmissionState::Waiting => {}
-            AdmissionState::Admitted => self.group.consensus.set_silent(self.presence.joining.is_silent()),
+            AdmissionState::Admitted => self.group.consensus.set_silent(self.group.joining.is_silent()),
             AdmissionState::Outdated => self.on_outdated(from),
         }
     }
@@ -340,7 +343,7 @@ impl Replica<'_> {
     fn on_outdated(&mut self, leader: u64) {
         tracing::error!(
             leader,
-            last_entry = self.presence.disk_age.found().last.1,
+            last_entry = self.group.disk_age.found().last.1,
             "this member's disk is older than what it has acknowledged: it learns before it votes or serves clients; do \
              not put back copies of a member's directory"
         );
@@ -349,22 +352,22 @@ impl Replica<'_> {
 
     /// From now on this member does not vote until it knows as much as the ensemble did when it came.
     pub(super) fn await_state(&mut self) {
-        self.presence.joining.await_state();
+        self.group.joining.await_state();
         self.group.consensus.set_silent(true);
         self.group.read_only.begin_learning();
     }
 
     fn on_inquiry_answered(&mut self, from: u64, cluster: Cluster, greeting: Greeting) {
-        if self.presence.joining.is_inquiring() {
-            if let Some((cluster, term)) = self.presence.joining.note_answer(from, cluster, greeting) {
+        if self.group.joining.is_inquiring() {
+            if let Some((cluster, term)) = self.group.joining.note_answer(from, cluster, greeting) {
                 let id = format!("{cluster:016x}");
                 tracing::info!(term, cluster = id, "learned the current term from a quorum");
                 self.presence.cluster.learn(cluster);
                 self.group.consensus.adopt_term(term);
             }
-        } else if self.cluster().known().is_none() {
+        } else if self.group.is_home() && self.cluster().known().is_none() {
             let is_founded = self.is_founded_by(from, &greeting);
-            let vouched = self.presence.joining.note_voucher(from, cluster, greeting);
+            let vouched = self.group.joining.note_voucher(from, cluster, greeting);
             if let Some(cluster) = cluster.known().filter(|_| is_founded).or(vouched) {
                 self.presence.cluster.learn(cluster);
             }
@@ -390,17 +393,17 @@ impl Replica<'_> {
             MessageType::MsgAppend => {}
             _ => return,
         }
-        if self.presence.joining.is_without_data() {
+        if self.group.joining.is_without_data() {
             self.await_state();
         }
         let Message { from, term, commit, .. } = *message;
-        self.presence.joining.note_append(from, term, commit, self.group.consensus.leadership().term);
+        self.group.joining.note_append(from, term, commit, self.group.consensus.leadership().term);
     }
 
     /// A heartbeat tells up to which entry this member has acknowledged what is committed.
     fn note_heartbeat(&mut self, message: &Message) {
         let is_of_now = message.term == self.group.consensus.leadership().term;
-        let is_learning = self.presence.joining.silent_until().is_some();
+        let is_learning = self.group.joining.silent_until().is_some();
         if is_of_now && !is_learning && message.commit > self.group.consensus.last_entry() {
             self.on_outdated(message.from);
         }
@@ -408,19 +411,19 @@ impl Replica<'_> {
 
     /// Each tick of a member that has no say yet.
     pub(super) fn tick_joining(&mut self) {
-        if self.presence.joining.catch_up(self.group.applied.get(), self.group.leadership.term) {
+        if self.group.joining.catch_up(self.group.applied.get(), self.group.leadership.term) {
             tracing::info!("caught up: taking part in elections");
-            self.group.consensus.set_silent(self.presence.joining.is_silent());
+            self.group.consensus.set_silent(self.group.joining.is_silent());
             self.number_this_start_anew();
         }
-        if self.presence.disk_age.is_number_used_up
+        if self.group.disk_age.is_number_used_up
             && !self.group.read_only.has_work()
-            && self.presence.joining.silent_until().is_none()
+            && self.group.joining.silent_until().is_none()
         {
             self.number_this_start_anew();
         }
         self.finish_learning();
-        if let Some(unheard) = self.presence.joining.tick_founding(&self.presence.options.founding) {
+        if let Some(unheard) = self.group.joining.tick_founding(&self.group.founding) {
             tracing::warn!(
                 members = ?all_logged(&unheard),
                 "most members have no data, and would found an ensemble; it waits for members that were never heard and may have data: \
@@ -428,12 +431,10 @@ impl Replica<'_> {
             );
         }
         let is_founding = matches!(self.cluster(), Cluster::Proposed(_)) && !self.group.consensus.is_alone();
-        if self.presence.joining.has_questions() || is_founding {
+        if self.group.joining.has_questions() || is_founding {
             let question = self.greeting(Purpose::Question, None);
-            let asked = self
-                .presence
-                .joining
-                .asked(&self.presence.options.founding.membership, self.group.consensus.membership());
+            let asked =
+                self.group.joining.asked(&self.group.founding.membership, self.group.consensus.membership());
             self.group.outgoing.messages.extend(asked.into_iter().map(|id| (id, question.clone())));
         }
     }
@@ -443,32 +444,34 @@ impl Replica<'_> {
     /// have been sent may still come into the log, in batches whose numbers must not be given again: then this start gets another number, too.
     pub(super) fn number_this_start_anew(&mut self) {
         let Origin { member, incarnation } = self.group.requests.origin();
-        let last_start = self.presence.disk_age.last_start(self.presence.options.member);
+        let last_start = self.group.disk_age.last_start(self.presence.options.member);
         let was_used = last_start >= incarnation || self.group.requests.has_numbered();
         let next = || Recovered::next_start(last_start.max(incarnation), self.presence.options.process);
         let incarnation = if was_used { next() } else { incarnation };
-        self.presence.disk_age.is_number_used_up = false;
-        self.presence.disk_age.begin_anew(incarnation);
-        self.presence.sessions.begin_start(self.presence.options.member, incarnation);
+        self.group.disk_age.is_number_used_up = false;
+        self.group.disk_age.begin_anew(incarnation);
+        if self.group.is_home() {
+            self.presence.sessions.begin_start(self.presence.options.member, incarnation);
+        }
         self.group.requests.begin_anew(Origin { member, incarnation });
     }
 
     /// The state knows a start of this member that its disk has forgotten, and that the members which admitted it did not know of then. What it
     /// sends under its number may be refused for ever: it takes another one, once its clients have been sent away.
     pub(super) fn note_number_used_up(&mut self) {
-        if self.presence.disk_age.is_number_used_up
+        if self.group.disk_age.is_number_used_up
             || self.group.read_only.is_learning()
-            || !self.presence.disk_age.has_forgotten_start()
+            || !self.group.disk_age.has_forgotten_start()
         {
             return;
         }
         tracing::error!(
-            start = self.presence.disk_age.found().start,
-            last_start = self.presence.disk_age.last_start(self.presence.options.member),
+            start = self.group.disk_age.found().start,
+            last_start = self.group.disk_age.last_start(self.presence.options.member),
             "the ensemble knows a start of this member that its disk has forgotten, and may refuse its writes: it closes its \
              connections and goes on as another start; do not put back copies of a member's directory"
         );
-        self.presence.disk_age.is_number_used_up = true;
+        self.group.disk_age.is_number_used_up = true;
         self.group.read_only.begin_learning();
     }
 
@@ -477,9 +480,8 @@ impl Replica<'_> {
         let written = self.group.durability.written();
         let is_written =
             (written.silent_until, written.incarnation) == (0, self.group.requests.origin().incarnation);
-        let is_numbered = is_written && !self.presence.disk_age.is_number_used_up;
-        if self.presence.joining.silent_until().is_none() && is_numbered && self.group.durability.is_synced()
-        {
+        let is_numbered = is_written && !self.group.disk_age.is_number_used_up;
+        if self.group.joining.silent_until().is_none() && is_numbered && self.group.durability.is_synced() {
             self.group.read_only.end_learning();
         }
     }
@@ -487,12 +489,12 @@ impl Replica<'_> {
     /// The first entry is on disk: the log begins.
     pub(super) fn on_founded(&mut self) {
         let (entry, hard_state) =
-            first_entry(&self.presence.options.founding.membership, self.group.durability.written());
+            first_entry(&self.group.founding.membership, self.group.durability.written());
         let mut recovered = Recovered::new((0, 0), Membership::default(), hard_state, vec![entry]);
         recovered.cluster = self.cluster();
-        let ReplicaOptions { member, seed, entry_bytes_kept, .. } = self.presence.options;
-        self.group.consensus = Consensus::new(member, seed, entry_bytes_kept, recovered);
-        self.presence.joining.end_founding();
+        let ReplicaOptions { member, entry_bytes_kept, .. } = self.presence.options;
+        self.group.consensus = Consensus::new(member, self.group.seed, entry_bytes_kept, recovered);
+        self.group.joining.end_founding();
     }
 }
 

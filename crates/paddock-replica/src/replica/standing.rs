@@ -57,6 +57,10 @@ pub struct Standing {
     pub proposals: Option<ProposalSizes>,
     /// Sessions that this member, as leader, has found expired since it was started.
     pub sessions_expired: u64,
+    /// Raft groups that this member has, with the home group, to which all else here belongs.
+    pub groups: u32,
+    /// Raft groups that this member leads.
+    pub groups_led: u32,
 }
 
 /// A member as its leader sees it.
@@ -75,6 +79,25 @@ pub struct FollowerStanding {
     pub lag_ms: u64,
 }
 
+/// Part of a member in one of its groups.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct GroupStanding {
+    /// Number of the group; 0 is the home group.
+    pub number: u32,
+    /// True if this member leads the group.
+    pub leads: bool,
+    /// The leader, as far as the member knows.
+    pub leader: Option<MemberNumber>,
+    pub term: u64,
+    /// The last entry in its log.
+    pub last_entry: u64,
+    /// Up to here everything is committed, as far as the member knows.
+    pub committed: u64,
+    pub applied: u64,
+    /// True while the member keeps out of the group's elections: it learns, or the others have not admitted it.
+    pub is_silent: bool,
+}
+
 /// Facts that a member knows of itself in one of its groups.
 #[derive(Clone, Copy, Debug)]
 pub struct MemberFacts<'a> {
@@ -91,7 +114,7 @@ impl<'a> MemberFacts<'a> {
 impl MemberFacts<'_> {
     /// Part of this member in its ensemble, as far as it knows.
     pub fn role(&self) -> Role {
-        if self.group.read_only.refuses_reads() || self.presence.joining.awaits_admission() {
+        if self.group.read_only.refuses_reads() || self.group.joining.awaits_admission() {
             return Role::Looking;
         }
         if self.group.read_only.is_active() {
@@ -114,6 +137,21 @@ impl MemberFacts<'_> {
     /// of time.
     pub fn confirmed_ms(&self) -> u64 {
         if self.group.consensus.is_alone() { u64::MAX } else { self.presence.contact.confirmed_ms() }
+    }
+
+    /// The member's part in the group.
+    pub fn group_standing(&self) -> GroupStanding {
+        let leadership = self.group.consensus.leadership();
+        GroupStanding {
+            number: self.group.number,
+            leads: self.group.consensus.is_leader(),
+            leader: leadership.leader.and_then(member_number),
+            term: leadership.term,
+            last_entry: self.group.consensus.last_entry(),
+            committed: self.group.consensus.committed(),
+            applied: self.group.applied.index(),
+            is_silent: self.group.joining.is_silent(),
+        }
     }
 
     /// The last entry in its log.
@@ -154,7 +192,7 @@ impl MemberFacts<'_> {
             snapshot_term,
             term: leadership.term,
             read_only: self.group.read_only.reason(),
-            awaits_admission: self.presence.joining.awaits_admission(),
+            awaits_admission: self.group.joining.awaits_admission(),
             awaits_vote: self.group.membership.awaits_vote(self.presence.options.member, membership),
             leader: leadership.leader.and_then(member_number),
             last_entry: self.group.consensus.last_entry(),
@@ -171,6 +209,8 @@ impl MemberFacts<'_> {
                 .collect(),
             proposals: self.group.leading.as_ref().and_then(|leading| leading.proposals),
             sessions_expired: self.presence.sessions.expired,
+            groups: 1,
+            groups_led: self.group.consensus.is_leader().into(),
         }
     }
 }

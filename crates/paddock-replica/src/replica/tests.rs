@@ -30,6 +30,7 @@ fn options(voters: Vec<u64>) -> ReplicaOptions {
         removed_at_once: REMOVED_AT_ONCE,
         work_at_once: WORK_AT_ONCE,
         entry_bytes_kept: 2000,
+        group_count: 1,
         linearizable_reads: false,
         stamps: false,
         lease_clock_bound_ms: None,
@@ -263,7 +264,7 @@ fn an_answer_to_another_process_with_the_same_number_admits_nobody() {
             ruling: Some(Ruling::Admitted),
         };
         hear(&mut replica, &PeerMessage::Greeting(greeting));
-        replica.presence.joining.awaits_admission()
+        replica.group.joining.awaits_admission()
     };
     assert!(awaits_after_answer_to(2), "this member's process is 1");
     assert!(!awaits_after_answer_to(1));

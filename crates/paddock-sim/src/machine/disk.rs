@@ -4,15 +4,19 @@
 //! cut. So the last sync of a turn is put off until the world says that it is done.
 
 use std::any::Any;
+use std::collections::BTreeSet;
 use std::io;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use paddock_replica::HardState;
 use paddock_storage::disk::{Access, Disk, DiskFault, DiskFile};
-use paddock_storage::{Log, MemDisk, Record};
+use paddock_storage::{GroupNumber, Log, MemDisk, Record};
 
 use crate::faults::Moment;
+
+/// The group of clients and their sessions.
+const HOME: GroupNumber = GroupNumber(0);
 
 const ONE_THREAD: &str = "one thread runs the world";
 
@@ -101,8 +105,10 @@ impl SimDisk {
     pub(crate) fn last_entry(&self, log_dir: &Path) -> Option<(u64, u64)> {
         let mut last = (0, 0);
         let mut note = |record: Record<'_>| match record {
-            Record::Entry { index, term, .. } | Record::Base { index, term, .. } => last = (index.0, term.0),
-            Record::HardState { .. } => {}
+            Record::Entry { group: HOME, index, term, .. } | Record::Base { group: HOME, index, term } => {
+                last = (index.0, term.0);
+            }
+            _ => {}
         };
         Log::inspect(&self.memory, log_dir, &mut note).ok().map(|_| last)
     }
@@ -111,7 +117,7 @@ impl SimDisk {
     pub(crate) fn last_vote(&self, log_dir: &Path) -> Option<(u64, u64)> {
         let mut last = (0, 0);
         let mut note = |record: Record<'_>| {
-            if let Record::HardState { payload, .. } = record
+            if let Record::HardState { group: HOME, payload } = record
                 && let Some(HardState { term, vote, .. }) = HardState::decode(payload)
             {
                 last = (term, vote);
@@ -120,16 +126,24 @@ impl SimDisk {
         Log::inspect(&self.memory, log_dir, &mut note).ok().map(|_| last)
     }
 
-    /// True if the member whose log this is takes part in elections, as far as its log can be read.
-    pub(crate) fn has_a_say(&self, log_dir: &Path) -> bool {
-        let (mut is_empty, mut is_silent) = (true, true);
+    /// True if the member whose log this is takes part in elections of all groups up to this number, as far as its log can be read.
+    pub(crate) fn has_a_say(&self, log_dir: &Path, groups: u32) -> bool {
+        let (mut with_entries, mut silent) = (BTreeSet::new(), BTreeSet::new());
         let mut note = |record: Record<'_>| match record {
-            Record::Entry { .. } | Record::Base { .. } => is_empty = false,
-            Record::HardState { payload, .. } => {
-                is_silent = HardState::decode(payload).is_none_or(|state| state.silent_until > 0);
+            Record::Entry { group, .. } | Record::Base { group, .. } => {
+                with_entries.insert(group.0);
+            }
+            Record::HardState { group, payload } => {
+                let is_silent = HardState::decode(payload).is_none_or(|state| state.silent_until > 0);
+                if is_silent {
+                    silent.insert(group.0)
+                } else {
+                    silent.remove(&group.0)
+                };
             }
         };
-        Log::inspect(&self.memory, log_dir, &mut note).is_ok() && !is_empty && !is_silent
+        let is_readable = Log::inspect(&self.memory, log_dir, &mut note).is_ok();
+        is_readable && (0..groups).all(|group| with_entries.contains(&group) && !silent.contains(&group))
     }
 
     fn process(&self) -> MutexGuard<'_, DiskProcess> {

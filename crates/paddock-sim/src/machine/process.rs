@@ -7,7 +7,7 @@ use paddock_chance::Chance;
 use paddock_front::Settings;
 use paddock_member::{Config, Member, MemberError, Work};
 use paddock_proto::{MemberNumber, SessionId};
-use paddock_replica::{Input, Role};
+use paddock_replica::{GroupStanding, Input, Role};
 use paddock_state::{ConnId, Now, Outboxes};
 use paddock_storage::LogError;
 use paddock_tree::FeatureLevel;
@@ -95,6 +95,21 @@ impl SimProcess {
     /// Feature levels that other members have told this one.
     pub(crate) fn told_levels(&self) -> Vec<(MemberNumber, FeatureLevel)> {
         self.member.standing().told_levels
+    }
+
+    pub(crate) fn group_standings(&self) -> Vec<GroupStanding> {
+        self.member.group_standings().collect()
+    }
+
+    /// Entry and digest of the state of a group beside the home group, if the member has it.
+    pub(crate) fn group_digest(&self, group: u32) -> Option<(u64, u64)> {
+        self.member.look_at_group(group, |state| (state.applied().0, state.tree().digest()))
+    }
+
+    /// Submits a command, for which no connection waits, to a group beside the home group.
+    pub(crate) fn submit_to_group(&mut self, group: u32, command: &[u8]) {
+        self.member.submit_to_group(group, command);
+        self.is_carrying = true;
     }
 
     pub(crate) fn put(&mut self, input: Input) {

@@ -20,7 +20,9 @@ pub(crate) struct Settings {
     pub(crate) hosts: &'static str,
     pub(crate) members: u8,
     pub(crate) numbering: Numbering,
-    /// Number of them, the last ones, that found it without a vote.
+    /// Raft groups that there are to be, with the home group.
+    pub(crate) groups: u32,
+    /// Number of members, the last ones, that found it without a vote.
     pub(crate) observers: u8,
     /// Machines that are not among those who found the ensemble, and may join it.
     pub(crate) spares: u8,
@@ -76,6 +78,7 @@ impl Settings {
             hosts: names::OWN_HOSTS,
             members,
             numbering: Numbering::Machines,
+            groups: 1,
             observers: 0,
             spares,
             founds_by_majority: false,
@@ -166,6 +169,7 @@ impl Settings {
                 entry_bytes_kept: self.entry_bytes_kept,
                 change_bytes_kept: self.entry_bytes_kept,
                 feature_level_max: FeatureLevel::KNOWN.0.into(),
+                group_count: self.groups,
             },
             removed_at_once: Settings::REMOVED_AT_ONCE,
             work_at_once: self.work_at_once,

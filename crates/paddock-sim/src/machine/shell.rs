@@ -65,6 +65,8 @@ impl SnapshotDesk {
 pub(crate) struct RoundOutput {
     pub(crate) letters: Vec<(u8, Vec<u8>)>,
     pub(crate) committed: Vec<LogEntry>,
+    /// Entries of other groups than the home group, behind the number of their group.
+    pub(crate) committed_in_groups: Vec<(u32, LogEntry)>,
     /// Workers that have mail and had none.
     pub(crate) woken: Vec<usize>,
     pub(crate) orders_snapshot: bool,
@@ -153,6 +155,10 @@ impl Shell for SimShell<'_> {
 
     fn committed(&mut self, entries: &[LogEntry]) {
         self.round_output.committed.extend_from_slice(entries);
+    }
+
+    fn committed_in(&mut self, group: u32, entries: &[LogEntry]) {
+        self.round_output.committed_in_groups.extend(entries.iter().map(|entry| (group, entry.clone())));
     }
 
     /// Letters go to the members that are there.

@@ -103,7 +103,7 @@ impl World {
     }
 
     /// Machines that belong to the ensemble, and do not wait for an operator.
-    fn members(&self) -> impl Iterator<Item = &Machine> {
+    pub(super) fn members(&self) -> impl Iterator<Item = &Machine> {
         let members = self.checks.truth.model().members();
         self.machines.iter().filter(move |machine| {
             let belongs = members
@@ -111,6 +111,11 @@ impl World {
                 .is_none_or(|members| members.iter().any(|member| machine_of(*member) == machine.number));
             belongs && !machine.faults.is_out_of_service
         })
+    }
+
+    /// True while clients, and others that ask for something, do so all the time.
+    pub(super) fn is_busy(&self) -> bool {
+        matches!(self.stage, HealingStage::Faults | HealingStage::Busy { .. })
     }
 
     /// Something that is not yet as it should be.
@@ -137,6 +142,9 @@ impl World {
         }
         let model = self.checks.truth.model();
         if let Some(what) = self.unsettled_level() {
+            return Some(what);
+        }
+        if let Some(what) = self.unsettled_groups() {
             return Some(what);
         }
         if model.changes_members() {

@@ -1,7 +1,7 @@
 //! Machines in the world: their processes begin, work, talk, and end.
 
 use crate::numbering::machine_of;
-use paddock_member::{IdentityError, MemberError, RecoveryError};
+use paddock_member::{IdentityError, MemberError, RecoveryError, open_message};
 use paddock_replica::raft_id;
 use paddock_replica::testing::{MessageFacts, describe};
 use paddock_replica::{Input, Role};
@@ -42,6 +42,7 @@ impl World {
         }
         if machine.blame.has_lost_data || machine.blame.is_damaged {
             self.checks.elections.forgets(member);
+            self.checks.groups.forgets_votes(member);
         }
         let is_led = self.leaders().next().is_some();
         let machine = self.machine(member);
@@ -238,6 +239,7 @@ impl World {
             self.plan_act(member, span, Act::Tick);
             self.look_if_removed(member)?;
             self.look_at_contact(member, local.monotonic_ms)?;
+            self.submit_to_groups(member);
         }
         self.plan_turns(member);
         self.look_at_role(member);
@@ -298,7 +300,9 @@ impl World {
                 self.checks.sessions.check_beliefs(self.now, &believers)?;
             }
         }
+        self.look_at_groups(member, round_output.committed_in_groups)?;
         for (to, bytes) in round_output.letters {
+            self.look_at_group_letter(member, to, &bytes)?;
             let MessageFacts { entries, term, campaign, vote, acknowledges, hands_over, digest, .. } =
                 MessageFacts::of(&bytes);
             self.machine(member).promises.told_digests.extend(digest);
@@ -416,6 +420,7 @@ impl World {
             if is_diverged && !is_dead {
                 let forgets = self.checks.truth.last_index();
                 self.machine(member).puts_state_aside(forgets);
+                self.checks.groups.loses_data(member);
             }
             let down = SimDuration(self.chance.mostly_low(10_000, RESTART.0));
             self.plan_in(down, WorldEvent::Start { member });
@@ -498,7 +503,13 @@ impl World {
             return Ok(());
         }
         let now_ms = machine.now(now).monotonic_ms;
-        self.trace.note(now, format_args!("{from} to {to}: {}", describe(&bytes)));
+        match open_message(bytes.clone()) {
+            Some((group, message)) if group > 0 => {
+                let about = describe(&message);
+                self.trace.note(now, format_args!("{from} to {to}, group {group}: {about}"));
+            }
+            _ => self.trace.note(now, format_args!("{from} to {to}: {}", describe(&bytes))),
+        }
         let glimpse = MessageFacts::of(&bytes);
         // A process that has just begun is not heard while the one before it may still live.
         let is_heard = self.machine(from).is_heard(now);

@@ -193,7 +193,8 @@ impl World {
     fn may_lose_data(&self, member: u8) -> bool {
         let voters =
             || self.machines.iter().filter(|machine| !self.plan.settings.is_observer(machine.number));
-        let stay = |machine: &&Machine| machine.number != member && machine.has_a_say();
+        let groups = self.checks.groups.count();
+        let stay = |machine: &&Machine| machine.number != member && machine.has_a_say(groups);
         2 * voters().filter(stay).count() > voters().count() || self.plan.settings.is_observer(member)
     }
 
@@ -202,6 +203,7 @@ impl World {
         self.take_down(member, End::PowerCut, down)?;
         let forgets = self.checks.truth.last_index();
         self.machine(member).replace_disk(forgets);
+        self.checks.groups.loses_data(member);
         Ok(())
     }
 
@@ -413,6 +415,7 @@ impl World {
             machine.mend(now);
             if machine.faults.is_out_of_service || machine.blame.is_foreign {
                 machine.replace_disk(last);
+                self.checks.groups.loses_data(machine.number);
             }
         }
         for member in 1..=self.plan.settings.machines() {

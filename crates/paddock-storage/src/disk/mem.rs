@@ -191,15 +191,20 @@ impl Disk for MemDisk {
     fn rename_dir(&self, from: &Path, to: &Path) -> io::Result<()> {
         let mut state = self.lock_state();
         state.take_fault(DiskFault::Rename)?;
-        if !state.dirs.remove(from) {
+        if !state.dirs.contains(from) {
             return Err(io::ErrorKind::NotFound.into());
         }
-        state.dirs.insert(to.to_owned());
-        for change in state.unsynced_names.remove(from).unwrap_or_default() {
-            state.make_durable(change);
+        let moved: Vec<PathBuf> = state.dirs.iter().filter(|dir| dir.starts_with(from)).cloned().collect();
+        for dir in moved {
+            let target = to.join(dir.strip_prefix(from).expect("it was just found to be inside"));
+            state.dirs.remove(&dir);
+            for change in state.unsynced_names.remove(&dir).unwrap_or_default() {
+                state.make_durable(change);
+            }
+            move_names(&mut state.names, &dir, &target);
+            move_names(&mut state.durable_names, &dir, &target);
+            state.dirs.insert(target);
         }
-        move_names(&mut state.names, from, to);
-        move_names(&mut state.durable_names, from, to);
         Ok(())
     }
 

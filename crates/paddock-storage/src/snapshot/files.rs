@@ -17,7 +17,7 @@ pub struct SnapshotFile {
 }
 
 /// Result of [`newest_valid`].
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Newest {
     /// The newest file that is whole.
     pub found: Option<(SnapshotFile, SnapshotMeta)>,

@@ -8,6 +8,7 @@ use paddock_proto::{ErrorCode, EventKind, Perms, Reconfig, Stat, WriteReply};
 use super::{CONFIG, Circumstances, Tree};
 use crate::ensemble::{Ensemble, Written, members_asked_for, parse_members, real_members};
 use crate::features::FeatureLevel;
+use crate::groups::FoundedGroups;
 use crate::origins::Origins;
 use crate::outcome::Changes;
 use crate::store::NodeId;
@@ -71,7 +72,7 @@ impl Tree {
     /// Leaves the ensemble, for a copy of the state that begins one of its own: the members are not its members, and what they had on the way
     /// does not reach it. Znodes, sessions and zxids stay.
     pub fn leave_ensemble(&mut self) {
-        self.origins = Origins::default();
+        (self.origins, self.groups) = (Origins::default(), FoundedGroups::default());
         if self.ensemble.take().is_some() {
             let (node, stat) = (self.config_node(), self.config().1);
             self.write_config(node, stat.mzxid.0, stat.mtime_ms);
@@ -87,6 +88,10 @@ impl Tree {
         let ensemble = self.ensemble.as_ref().ok_or(ErrorCode::Unimplemented)?;
         if ensemble.target.is_some() {
             return Err(ErrorCode::ReconfigInProgress);
+        }
+        // The other groups could not follow: each has a membership of its own.
+        if self.groups.count() > 1 {
+            return Err(ErrorCode::Unimplemented);
         }
         if asked.version != ANY_VERSION && asked.version != ensemble.version {
             return Err(ErrorCode::BadVersion);

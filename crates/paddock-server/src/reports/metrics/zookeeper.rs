@@ -277,6 +277,8 @@ fn of_ensemble(events: &ServerMetrics, s: &Status) -> Vec<Metric> {
     vec![
         gauge("quorum_size", "Members with a vote", s.voters),
         gauge("feature_level", "Level of the features that the ensemble may use", s.standing.feature_level.0),
+        gauge("groups", "Raft groups that this member has, with the home group", s.standing.groups),
+        gauge("groups_led", "Raft groups that this member leads", s.standing.groups_led),
         counter(
             "looking_count",
             "Times that this member began to look for a leader",

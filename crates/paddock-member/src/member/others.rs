@@ -1,0 +1,147 @@
+//! Groups of a member beside its home group: they begin when the home group's state tells of them.
+//!
+//! They share the member's log, its syncs and its links. Each has a state of its own, which the member keeps, since no client asks for
+//! anything in it yet. Their snapshots are taken in one go: those states are small.
+
+use std::cell::RefCell;
+
+use paddock_replica::{
+    Effects, Group, GroupStanding, HardState, MemberFacts, Membership, NewGroup, OwnState, Recovered,
+    Replica, Replicated, founders_of, raft_id,
+};
+use paddock_state::Now;
+use paddock_storage::{GroupNumber, Index};
+use paddock_tree::Tree;
+
+use super::{Member, MemberGroup};
+use crate::incoming::Incoming;
+use crate::recovery::FoundGroup;
+use crate::snapshots::Snapshots;
+use crate::{Shell, StateLock};
+
+/// The state of a group that is not the home group.
+#[derive(Debug)]
+pub(super) struct GroupState(RefCell<Replicated>);
+
+impl StateLock for GroupState {
+    fn write<T>(&self, change: impl FnOnce(&mut Replicated) -> T) -> T {
+        change(&mut self.0.borrow_mut())
+    }
+}
+
+impl Member {
+    /// Number of Raft groups that this member has, with the home group.
+    pub fn group_count(&self) -> usize {
+        self.groups.len()
+    }
+
+    /// Number of groups that this member has, and of those that it leads.
+    pub(super) fn count_groups(&self) -> (u32, u32) {
+        let leads = |standing: &GroupStanding| standing.leads;
+        (self.groups.len() as u32, self.group_standings().filter(leads).count() as u32)
+    }
+
+    /// This member's part in each of its groups, by rising number.
+    pub fn group_standings(&self) -> impl Iterator<Item = GroupStanding> {
+        self.groups.iter().map(|group| MemberFacts::of(&self.presence, &group.group).group_standing())
+    }
+
+    /// Calls `look` with the state of a group that is not the home group, if this member has it.
+    pub fn look_at_group<T>(&self, number: u32, look: impl FnOnce(&Replicated) -> T) -> Option<T> {
+        let at = self.place_of(GroupNumber(number))?;
+        let state = self.groups[at].own_state.as_ref()?;
+        Some(look(&state.0.borrow()))
+    }
+
+    /// Submits a command to a group that is not the home group, if this member has it: no client does yet. No connection waits for it.
+    #[cfg(any(test, feature = "testing"))]
+    pub fn submit_to_group(&mut self, number: u32, command: &[u8]) {
+        if let Some(at) = self.place_of(GroupNumber(number)).filter(|at| *at > 0) {
+            self.replica(at).submit(command);
+        }
+    }
+
+    /// Begins with the groups that were found on the disk, and with those of which only the home group's state tells.
+    pub(super) fn begin_others(&mut self, found: Vec<FoundGroup>, home: &Replicated, now: Now) {
+        let mut found: std::collections::BTreeMap<GroupNumber, FoundGroup> =
+            found.into_iter().map(|group| (group.number, group)).collect();
+        for number in 1..home.tree().groups().count() {
+            let founders = founders_of(home.tree(), number).expect("the state says who founds its groups");
+            match found.remove(&GroupNumber(number)) {
+                Some(group) => self.begin_other(group, founders, false, now),
+                None => self.begin_new_group(NewGroup { number, founders, is_first_time: false }, now),
+            }
+        }
+        // The home group's log tells of these when it is applied.
+        for group in found.into_values() {
+            self.begin_other(group, Membership::default(), false, now);
+        }
+    }
+
+    /// Begins with the groups that the home group has founded, but for those that were found on the disk.
+    pub(super) fn found_new_groups(&mut self, now: Now) {
+        for new in self.presence.take_new_groups() {
+            match self.place_of(GroupNumber(new.number)) {
+                Some(at) => self.groups[at].group.note_founders(new.founders),
+                None => self.begin_new_group(new, now),
+            }
+        }
+    }
+
+    fn begin_new_group(&mut self, new: NewGroup, now: Now) {
+        let NewGroup { number, founders, is_first_time } = new;
+        let state = Replicated::new(Tree::new(), (0, 0), Membership::default());
+        let mut recovered = Recovered::new((0, 0), Membership::default(), HardState::default(), Vec::new());
+        recovered.begin(raft_id(self.config.member), self.config.process(), state.tree(), now);
+        let group = FoundGroup { number: GroupNumber(number), state, recovered };
+        self.begin_other(group, founders, is_first_time, now);
+    }
+
+    fn begin_other(&mut self, found: FoundGroup, founders: Membership, is_first_time: bool, now: Now) {
+        let FoundGroup { number, state, mut recovered } = found;
+        recovered.cluster = self.presence.cluster();
+        let mut group = Group::other(&self.presence, (number.0, founders), recovered, &state, now);
+        Replica::new(&mut self.presence, &mut group).open_other(&state, is_first_time);
+        let at = self.groups.partition_point(|group| group.number < number);
+        let other = MemberGroup {
+            number,
+            group,
+            effects: Effects::default(),
+            snapshots: Snapshots::behind(number, state.applied().0),
+            incoming: Incoming::new(number, self.disk.clone(), self.config.snapshot_dir(number)),
+            unsynced: None,
+            writes: 0,
+            own_state: Some(GroupState(RefCell::new(state))),
+        };
+        self.groups.insert(at, other);
+    }
+
+    /// Applies what a group that is not the home group has committed.
+    pub(super) fn apply_in_other(&mut self, at: usize, shell: &mut impl Shell) {
+        let MemberGroup { group, effects, writes, own_state, .. } = &mut self.groups[at];
+        #[cfg(feature = "testing")]
+        shell.committed_in(group.number(), &effects.committed);
+        let state = own_state.as_ref().expect("another group has its own state");
+        let mut state = state.0.borrow_mut();
+        let mut held = OwnState(&mut state, &mut self.unheard);
+        let mut replica = Replica::new(&mut self.presence, group);
+        *writes += replica.apply(shell.now(), effects, &mut held).commands as u64;
+        self.unheard.iter_mut().for_each(|(_, outbox)| outbox.clear());
+    }
+
+    /// Tells the other groups which members were heard in another process than before, with a message for the group at this place. That one knows, and
+    /// what it has heard from the new process must not be taken for the former one's.
+    pub(super) fn tell_successions(&mut self, heard_at: usize) {
+        for member in self.presence.take_successions() {
+            let others = (0..self.groups.len()).filter(|at| *at != heard_at);
+            others.for_each(|at| self.replica(at).note_restart(member));
+        }
+    }
+
+    /// Lets old files of the log go that only say where idle groups end, by saying that again in a new one.
+    pub(super) fn release_idle_groups(&mut self) {
+        for group in &self.groups[1..] {
+            self.log.release(group.number, Index(0));
+        }
+    }
+}

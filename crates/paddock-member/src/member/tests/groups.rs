@@ -1,0 +1,179 @@
+//! Several groups of a member alone: they are there again whatever fails, and hold no more of the log than they need.
+
+use paddock_replica::GroupStanding;
+use paddock_tree::FeatureLevel;
+
+use super::*;
+
+const GROUPS: u32 = 4;
+
+fn with_groups(count: u32) -> Config {
+    let config = Config::small_with(|settings| settings.group_count = count);
+    Config { known_level: FeatureLevel::KNOWN, ..config }
+}
+
+fn start(disk: &MemDisk, count: u32) -> Result<Stage, MemberError> {
+    Stage::start_as(disk, with_groups(count))
+}
+
+impl Stage {
+    /// Creates a znode in a group, in a session of that group.
+    fn create_in(&mut self, group: u32, number: usize) -> Result<(), MemberError> {
+        let session = SessionId(9);
+        let (mut begin, mut create, mut body) = (Vec::new(), Vec::new(), Vec::new());
+        Command::encode(
+            session,
+            0,
+            IdList::NONE,
+            OpCode::CreateSession,
+            &10_000_i32.to_be_bytes(),
+            &mut begin,
+        );
+        body.put_string(&path(number));
+        body.put_string("in a group");
+        body.extend_from_slice(AclList::OPEN.wire());
+        body.put_i32(0);
+        Command::encode(session, 0, IdList::NONE, OpCode::Create, &body, &mut create);
+        self.member.submit_to_group(group, &begin);
+        self.member.submit_to_group(group, &create);
+        self.settle()
+    }
+
+    fn has_in(&self, group: u32, number: usize) -> bool {
+        let has = |state: &Replicated| state.tree().stat(&path(number)).is_some();
+        self.member.look_at_group(group, has).unwrap_or_default()
+    }
+
+    fn standings(&self) -> Vec<GroupStanding> {
+        self.member.group_standings().collect()
+    }
+}
+
+#[test]
+fn a_member_alone_founds_its_groups_once_and_leads_them_all() {
+    let disk = MemDisk::new(1);
+    let mut stage = start(&disk, GROUPS).unwrap();
+    assert_eq!(stage.member.group_count(), 1, "the level is raised with a tick");
+    for _ in 0..3 {
+        stage.pass_time().unwrap();
+    }
+    assert_eq!(stage.member.group_count(), GROUPS as usize);
+    assert!(stage.standings().iter().all(|group| group.leads && !group.is_silent), "{:?}", stage.standings());
+    stage.create_in(2, 5).unwrap();
+    assert_eq!((1..GROUPS).filter(|group| stage.has_in(*group, 5)).collect::<Vec<_>>(), [2]);
+    assert!(!stage.has(5), "the home group has another state");
+    drop(stage);
+    disk.crash();
+
+    // A setting that asks for fewer changes nothing.
+    let mut again = start(&disk, 1).unwrap();
+    assert_eq!(again.member.group_count(), GROUPS as usize);
+    assert!(again.has_in(2, 5));
+    let terms = |stage: &Stage| stage.standings().iter().map(|group| group.term).collect::<Vec<_>>();
+    assert_eq!(terms(&again), [3, 3, 3, 3], "each start begins a term, and none begins anew");
+    again.pass_time().unwrap();
+    drop(again);
+    disk.crash();
+    let mut more = start(&disk, GROUPS + 2).unwrap();
+    for _ in 0..3 {
+        more.pass_time().unwrap();
+    }
+    assert_eq!(more.member.group_count(), GROUPS as usize + 2);
+    assert!(more.has_in(2, 5));
+}
+
+#[test]
+fn without_the_feature_level_there_is_one_group() {
+    let disk = MemDisk::new(1);
+    let config = Config { known_level: FeatureLevel::WIDE_MEMBER_NUMBERS, ..with_groups(GROUPS) };
+    let mut stage = Stage::start_as(&disk, config).unwrap();
+    stage.live(5).unwrap();
+    assert_eq!(stage.member.group_count(), 1);
+}
+
+#[test]
+fn whatever_fails_what_groups_have_is_there_again() {
+    const CREATES: usize = 30;
+    for fault in [DiskFault::Write, DiskFault::Sync, DiskFault::SyncDir, DiskFault::Rename] {
+        let mut faults = 0;
+        loop {
+            let disk = MemDisk::new(faults);
+            let mut stage = start(&disk, GROUPS).unwrap();
+            disk.fail_after(fault, faults);
+            let (mut done, mut result) = (Vec::new(), Ok(()));
+            for number in 0..CREATES {
+                let group = 1 + number as u32 % (GROUPS - 1);
+                result = stage.live(1).and_then(|()| stage.create_in(group, number));
+                if result.is_err() {
+                    break;
+                }
+                done.extend(stage.has_in(group, number).then_some((group, number)));
+            }
+            disk.clear_faults();
+            drop(stage);
+            disk.crash();
+            let mut again =
+                start(&disk, GROUPS).unwrap_or_else(|error| panic!("{fault:?} after {faults}: {error}"));
+            let lost: Vec<_> = done.iter().filter(|(group, number)| !again.has_in(*group, *number)).collect();
+            assert!(lost.is_empty(), "{fault:?} after {faults}: {lost:?}");
+            for _ in 0..3 {
+                again.pass_time().unwrap();
+            }
+            assert!(again.standings().iter().all(|group| group.leads), "{fault:?} after {faults}");
+            assert_eq!(again.member.group_count(), GROUPS as usize, "{fault:?} after {faults}");
+            faults += 1;
+            if result.is_ok() && faults > 60 {
+                assert!(done.len() > CREATES / 2, "groups are there early: {done:?}");
+                break;
+            }
+        }
+    }
+}
+
+/// The most files that the log of a member with `count` groups has at a time, of 4 KiB each: in its first life and in its second one. The groups
+/// beside the home group are idle but for a write in the beginning.
+fn longest_logs(count: u32) -> [usize; 2] {
+    let longest = |stage: &mut Stage| {
+        let lived = (0..10).map(|_| {
+            stage.live(50).unwrap();
+            stage.member.log.segments()
+        });
+        lived.max().unwrap()
+    };
+    let mut config = with_groups(count);
+    config.settings.snapshot_log_bytes = 16 << 10;
+    let disk = MemDisk::new(1);
+    let mut stage = Stage::start_as(&disk, config.clone()).unwrap();
+    stage.live(5).unwrap();
+    stage.create_in(1, 3).unwrap();
+    let first = longest(&mut stage);
+    drop(stage);
+    disk.crash();
+    let mut again = Stage::start_as(&disk, config).unwrap();
+    assert_eq!(again.has_in(1, 3), count > 1);
+    assert!((0..500).all(|number| again.has(number)));
+    again.created = 2000;
+    [first, longest(&mut again)]
+}
+
+#[test]
+fn groups_that_are_idle_hold_no_old_files_of_the_log() {
+    let (of_one, of_several) = (longest_logs(1), longest_logs(GROUPS));
+    for (one, several) in of_one.into_iter().zip(of_several) {
+        assert!(several < one + 4, "{of_several:?}, and {of_one:?} with one group");
+    }
+}
+
+#[test]
+fn a_survivor_does_not_begin_anew_with_several_groups() {
+    let disk = MemDisk::new(1);
+    let mut stage = start(&disk, GROUPS).unwrap();
+    stage.live(5).unwrap();
+    drop(stage);
+    disk.crash();
+    let refounding = Some("server.1=a:1:2:participant\n".to_owned());
+    let refused = Stage::start_as(&disk, Config { refounding, ..with_groups(GROUPS) }).map(drop).unwrap_err();
+    let MemberError::Recovery(RecoveryError::SeveralGroups { groups: GROUPS, .. }) = &refused else {
+        panic!("{refused}");
+    };
+}

@@ -1,0 +1,167 @@
+//! Groups beside the home group: how they are founded, and what a member does with one of them.
+//!
+//! The home group's log says how many groups there are, and which members begin each. A member that applies that entry, and did not have it when
+//! its process was started, has never had the groups before: it writes their first entry at once. In every other case it may have voted in them and
+//! have lost that, so it asks the others first, as a member without data does in the home group: a member that learns the home group's state, one that
+//! waits for admission, and one whose log had the entry at its start.
+//!
+//! A group's lead belongs to one of its voters, another one for each group, so that leaders are spread. That member asks for the lead when it has
+//! everything; if it is away, the next one in the group's own order does. No other member asks, so leads do not go back and forth.
+
+use paddock_state::Now;
+use paddock_tree::{FeatureLevel, GroupFounders, Tree};
+
+use super::Replica;
+use crate::configuration::ConfigurationEntry;
+use crate::message::PeerMessage;
+use crate::offline::found_groups;
+use crate::presence::NewGroup;
+use crate::queued_item::QueuedItem;
+use crate::raft_id::raft_id;
+use crate::{Membership, Replicated};
+
+/// Ticks between two moments at which a member asks for the lead of a group that should be its own.
+const SEEK_TICKS: u64 = 20;
+/// Moments of those ticks over which a member's groups are distributed, so that it asks for a few at a time.
+const SEEK_SLOTS: u64 = 10;
+
+impl Replica<'_> {
+    /// Begins with a group that is not the home group, with the state of the newest snapshot. `is_first_time` is true if it is known that this
+    /// member has never had anything of the group.
+    pub fn open_other(&mut self, state: &Replicated, is_first_time: bool) {
+        assert!(!self.group.is_home(), "the home group is opened by itself");
+        self.group.disk_age.adopt(state.tree());
+        self.begin_with_disk(is_first_time);
+        self.withhold_votes();
+    }
+
+    /// Founds the groups that this member's configuration asks for, if it leads the home group and all members know of groups. There are never
+    /// fewer.
+    pub(super) fn found_groups(&mut self) {
+        let count = self.presence.options.group_count;
+        let applied = &self.group.applied;
+        if count <= applied.groups || applied.level < FeatureLevel::SEVERAL_GROUPS {
+            return;
+        }
+        let is_alone = self.presence.options.founding.members.is_empty();
+        let is_settled = is_alone || !self.group.membership.settled_members().is_empty();
+        let consensus = &self.group.consensus;
+        let membership = consensus.membership();
+        // Behind the first entry of its own a leader knows all that was ever said.
+        let knows_all = applied.term() == consensus.leadership().term;
+        let is_quiet = !consensus.is_changing() && !membership.is_joint();
+        if is_settled
+            && knows_all
+            && is_quiet
+            && self.group.leading.as_mut().is_some_and(|leading| leading.begins_groups(count))
+        {
+            let founders = Membership::new(membership.voters.clone(), membership.learners.clone());
+            self.group.consensus.propose(ConfigurationEntry::Groups { count, founders }.encode());
+        }
+    }
+
+    /// The home group has come to the entry with which groups are founded.
+    pub(super) fn apply_groups(&mut self, index: u64, count: u32, founders: &Membership, tree: &mut Tree) {
+        if !self.group.is_home() {
+            return;
+        }
+        let before = tree.groups().count();
+        found_groups(tree, count, founders);
+        self.group.applied.groups = tree.groups().count();
+        let is_first_time = index > self.presence.logged_at_start && !self.group.joining.is_silent();
+        self.note_new_groups(before, tree, is_first_time);
+    }
+
+    /// The state says that there are more groups than `before`: the member has to make them.
+    pub(super) fn note_new_groups(&mut self, before: u32, tree: &Tree, is_first_time: bool) {
+        let count = tree.groups().count();
+        if count > before {
+            tracing::info!(groups = count, "number of Raft groups raised");
+        }
+        for number in before..count {
+            let founders = founders_of(tree, number).expect("the state says who founds its groups");
+            self.presence.new_groups.push(NewGroup { number, founders, is_first_time });
+        }
+    }
+
+    /// A snapshot has taken the place of log and state in a group that is not the home group.
+    pub(super) fn installed_in_other(&mut self, state: &Replicated) {
+        let last_batch = state.tree().applied_batch(self.group.requests.origin());
+        self.group.requests.forget_through(last_batch);
+        self.group.applied.level = state.tree().feature_level();
+    }
+
+    /// Submits a command that no connection waits for.
+    pub fn submit(&mut self, command: &[u8]) {
+        self.group.requests.submit(command, QueuedItem::Abandoned);
+    }
+
+    /// Asks for the lead of this group, if it should be this member's and is another one's.
+    pub(super) fn seek_lead(&mut self, now: Now) {
+        let slot = u64::from(self.group.number) % SEEK_SLOTS * (SEEK_TICKS / SEEK_SLOTS);
+        let own = self.presence.options.member;
+        let is_time = now.monotonic_ms / Replica::TICK_MS % SEEK_TICKS == slot;
+        let Some(leader) = self.group.consensus.leadership().leader.filter(|leader| *leader != own) else {
+            return;
+        };
+        let has_all = self.group.applied.index() == self.group.consensus.committed();
+        if is_time && has_all && !self.group.joining.is_silent() && self.is_preferred(now) {
+            self.group.outgoing.messages.push((leader, PeerMessage::WantsLead.encode()));
+        }
+    }
+
+    /// True if this member is the first of those that are there in the order in which the group's voters are to lead.
+    fn is_preferred(&self, now: Now) -> bool {
+        let own = self.presence.options.member;
+        let voters = &self.group.consensus.membership().voters;
+        let order = leading_order(self.group.number, voters);
+        let first = order
+            .into_iter()
+            .find(|id| *id == own || self.presence.processes.is_there(*id, now.monotonic_ms));
+        first == Some(own) && !self.presence.is_disk_full
+    }
+}
+
+/// The members that begin a group, as the home group's state says.
+pub fn founders_of(tree: &Tree, group: u32) -> Option<Membership> {
+    let GroupFounders { voters, learners } = tree.groups().founders(group)?;
+    let ids = |members: &[u32]| members.iter().map(|member| raft_id(*member)).collect();
+    Some(Membership::new(ids(voters), ids(learners)))
+}
+
+/// The voters of a group in the order in which they are to lead it. The first ones go round the voters, and so do the second ones of the groups with
+/// the same first one.
+pub fn leading_order(group: u32, voters: &[u64]) -> Vec<u64> {
+    let mut order = voters.to_vec();
+    if let Some(others) = order.len().checked_sub(1).filter(|others| *others > 0) {
+        let (first, round) = (group as usize % order.len(), group as usize / order.len());
+        order.rotate_left(first);
+        order[1..].rotate_left(round % others);
+    }
+    order
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+
+    #[test]
+    fn leads_are_spread_and_spread_again_when_a_member_is_away() {
+        let voters = [1, 2, 3, 4];
+        let count = |away: &[u64]| {
+            let mut leads = BTreeMap::new();
+            for group in 0..24 {
+                let order = leading_order(group, &voters);
+                let first = order.into_iter().find(|id| !away.contains(id)).unwrap();
+                *leads.entry(first).or_insert(0) += 1;
+            }
+            leads
+        };
+        assert_eq!(count(&[]), BTreeMap::from([(1, 6), (2, 6), (3, 6), (4, 6)]));
+        assert_eq!(count(&[2]), BTreeMap::from([(1, 8), (3, 8), (4, 8)]));
+        assert_eq!(leading_order(7, &[5]), [5]);
+        assert!(leading_order(7, &[]).is_empty());
+    }
+}

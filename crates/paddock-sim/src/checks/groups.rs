@@ -1,0 +1,125 @@
+//! Groups beside the home group: their members agree about every entry and every state, vote once in a term, and follow one leader in it.
+
+use std::collections::BTreeMap;
+
+use paddock_replica::{GroupStanding, LogEntry};
+
+use super::{Checked, ensure};
+
+const CHECKER: &str = "groups";
+
+/// Knowledge of the groups, by their numbers.
+#[derive(Debug, Default)]
+pub(crate) struct GroupChecks {
+    /// Entries of each group that any member has applied, from the first on.
+    logs: BTreeMap<u32, Vec<LogEntry>>,
+    /// The first digest of a group's state after an entry.
+    digests: BTreeMap<(u32, u64), u64>,
+    /// Candidate that a member has voted for in a term of a group.
+    votes: BTreeMap<(u32, u8, u64), u8>,
+    /// The leader of a term of a group.
+    leaders: BTreeMap<(u32, u64), u8>,
+    /// The last entry of a group that any member had applied when a member lost its data.
+    forgot: BTreeMap<(u8, u32), u64>,
+    /// Groups that the home group has founded, with itself.
+    count: u32,
+}
+
+impl GroupChecks {
+    /// Number of groups that the home group has founded, with itself.
+    pub(crate) fn count(&self) -> u32 {
+        self.count.max(1)
+    }
+
+    /// The home group's log has come to an entry.
+    pub(crate) fn home_committed(&mut self, entry: &LogEntry) {
+        self.count = self.count.max(entry.founded_groups().unwrap_or_default());
+    }
+
+    /// The last entry of a group that any member has applied.
+    pub(crate) fn last_index(&self, group: u32) -> u64 {
+        self.logs.get(&group).map_or(0, |log| log.len() as u64)
+    }
+
+    /// A member applies an entry of a group.
+    pub(crate) fn committed(&mut self, member: u8, group: u32, entry: &LogEntry) -> Checked {
+        let last = self.last_index(group);
+        let LogEntry { index, term, .. } = entry;
+        ensure!(
+            *index <= last + 1,
+            CHECKER,
+            "member {member} applies entry {index} of group {group}, and {last} is the last that anybody has applied"
+        );
+        let log = self.logs.entry(group).or_default();
+        match log.get(*index as usize - 1) {
+            None => log.push(entry.clone()),
+            Some(settled) => ensure!(
+                settled == entry,
+                CHECKER,
+                "member {member} applies another entry {index} of group {group}, of term {term}, than was applied before, of term {}",
+                settled.term
+            ),
+        }
+        Ok(())
+    }
+
+    /// A member has this digest of a group's state after an entry.
+    pub(crate) fn check_digest(&mut self, member: u8, group: u32, (index, digest): (u64, u64)) -> Checked {
+        let first = *self.digests.entry((group, index)).or_insert(digest);
+        ensure!(
+            digest == first,
+            CHECKER,
+            "member {member} has the digest {digest:016x} after entry {index} of group {group}; the first one there had {first:016x}"
+        );
+        Ok(())
+    }
+
+    /// A member lets another one know of its vote, or asks for votes. `last` is the last entry in its log.
+    pub(crate) fn check_vote(
+        &mut self,
+        (member, group): (u8, u32),
+        term: u64,
+        candidate: u8,
+        last: Option<u64>,
+    ) -> Checked {
+        let chosen = *self.votes.entry((group, member, term)).or_insert(candidate);
+        ensure!(
+            chosen == candidate,
+            CHECKER,
+            "member {member} votes for {candidate} in term {term} of group {group}, in which it has voted for {chosen}"
+        );
+        let forgot = self.forgot.get(&(member, group)).copied().unwrap_or_default();
+        ensure!(
+            last.is_none_or(|last| last >= forgot),
+            CHECKER,
+            "member {member} votes in group {group} with a log up to {last:?}; entry {forgot} was there when it lost its data"
+        );
+        Ok(())
+    }
+
+    /// A member's part in a group, whatever the member's disk has been through.
+    pub(crate) fn check_standing(&mut self, member: u8, standing: &GroupStanding) -> Checked {
+        let GroupStanding { number, leads, term, .. } = *standing;
+        if leads {
+            let leader = *self.leaders.entry((number, term)).or_insert(member);
+            ensure!(
+                leader == member,
+                CHECKER,
+                "members {leader} and {member} lead group {number} in term {term}"
+            );
+        }
+        Ok(())
+    }
+
+    /// A member has a new disk, or a damaged one, or puts its data aside: it may not vote in a group before it knows what was there.
+    pub(crate) fn loses_data(&mut self, member: u8) {
+        for (group, log) in &self.logs {
+            self.forgot.insert((member, *group), log.len() as u64);
+        }
+    }
+
+    /// A member has another disk than before: it is not known for whom it has voted.
+    pub(crate) fn forgets_votes(&mut self, member: u8) {
+        self.votes.retain(|(_, voter, _), _| *voter != member);
+    }
+}

@@ -1,0 +1,147 @@
+//! Groups beside the home group in the world: what members say in them is checked, and commands are submitted, since no client does.
+
+use paddock_chance::Chance;
+use paddock_member::open_message;
+use paddock_proto::jute::Writer;
+use paddock_proto::{AclList, IdList, OpCode, SessionId};
+use paddock_replica::testing::MessageFacts;
+use paddock_replica::{GroupStanding, LogEntry, leading_order, raft_id};
+use paddock_tree::{Command, FeatureLevel};
+
+use super::World;
+use crate::checks::Checked;
+use crate::numbering::machine_of;
+
+/// A member submits commands after one tick in this number.
+const SUBMITS_ONE_IN: u64 = 8;
+/// Sessions and znodes of the commands in a group.
+const SESSIONS: u64 = 4;
+const ZNODES: u64 = 20;
+
+impl World {
+    fn has_groups(&self) -> bool {
+        self.plan.settings.groups > 1
+    }
+
+    /// A member's turn is over: what it has applied in its groups, and who leads them.
+    pub(super) fn look_at_groups(&mut self, member: u8, committed: Vec<(u32, LogEntry)>) -> Checked {
+        if !self.has_groups() {
+            return Ok(());
+        }
+        for (group, entry) in &committed {
+            self.trace.note(
+                self.now,
+                format_args!(
+                    "{member} applies entry {} of term {} of group {group}",
+                    entry.index, entry.term
+                ),
+            );
+            self.checks.groups.committed(member, *group, entry)?;
+        }
+        let World { machines, checks, .. } = self;
+        let Some(process) = &machines[usize::from(member) - 1].process else { return Ok(()) };
+        for standing in process.group_standings().iter().filter(|standing| standing.number > 0) {
+            checks.groups.check_standing(member, standing)?;
+        }
+        for (group, _) in &committed {
+            if let Some(found) = process.group_digest(*group) {
+                checks.groups.check_digest(member, *group, found)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// A message of a member about a group beside the home group leaves it.
+    pub(super) fn look_at_group_letter(&mut self, member: u8, to: u8, bytes: &[u8]) -> Checked {
+        let Some((group, message)) = open_message(bytes.to_vec()).filter(|(group, _)| *group > 0) else {
+            return Ok(());
+        };
+        let MessageFacts { campaign, vote, .. } = MessageFacts::of(&message);
+        let machine = &self.machines[usize::from(member) - 1];
+        let standings = machine.process.as_ref().map(|process| process.group_standings()).unwrap_or_default();
+        let standing = standings.iter().find(|standing| standing.number == group);
+        let last = standing.map(|standing| standing.last_entry).filter(|_| !machine.blame.is_damaged);
+        if let Some((term, _)) = campaign {
+            self.checks.groups.check_vote((member, group), term, member, last)?;
+        }
+        if let Some(term) = vote {
+            self.checks.groups.check_vote((member, group), term, to, last)?;
+        }
+        Ok(())
+    }
+
+    /// Now and then a member submits commands to one of its groups.
+    pub(super) fn submit_to_groups(&mut self, member: u8) {
+        let groups = u64::from(self.plan.settings.groups);
+        if groups == 1 || !self.is_busy() || self.machine(member).blame.is_foreign {
+            return;
+        }
+        let mut dice = Chance::new(self.chance.word());
+        if !dice.one_in(SUBMITS_ONE_IN) {
+            return;
+        }
+        let group = dice.between(1, groups - 1) as u32;
+        let session = SessionId(1 + dice.below(SESSIONS) as i64);
+        let mut body = Vec::new();
+        body.put_string(&format!("/{}", dice.below(ZNODES)));
+        body.put_buffer(Some(&dice.word().to_be_bytes()));
+        body.extend_from_slice(AclList::OPEN.wire());
+        body.put_i32(0);
+        let ids = IdList::NONE;
+        let (mut begin, mut create) = (Vec::new(), Vec::new());
+        Command::encode(session, 0, ids, OpCode::CreateSession, &10_000_i32.to_be_bytes(), &mut begin);
+        Command::encode(session, 0, ids, OpCode::Create, &body, &mut create);
+        if let Some(process) = self.machine(member).process.as_mut() {
+            process.submit_to_group(group, &begin);
+            process.submit_to_group(group, &create);
+        }
+    }
+
+    /// Something in the groups that is not yet as it should be.
+    pub(super) fn unsettled_groups(&self) -> Option<String> {
+        let level = FeatureLevel(self.checks.truth.model().feature_level());
+        let are_possible = level >= FeatureLevel::SEVERAL_GROUPS;
+        let groups = if are_possible { self.plan.settings.groups } else { 1 };
+        if self.checks.groups.count() != groups {
+            return Some(format!("there are {} groups of {groups}", self.checks.groups.count()));
+        }
+        let numbering = self.plan.settings.numbering;
+        let is_voter = |member: &u8| !self.plan.settings.is_observer(*member);
+        let mut voters: Vec<u64> = (1..=self.plan.settings.members)
+            .filter(is_voter)
+            .map(|member| raft_id(numbering.number(member)))
+            .collect();
+        voters.sort_unstable();
+        let present: Vec<u64> =
+            self.members().map(|machine| raft_id(numbering.number(machine.number))).collect();
+        for machine in self.members() {
+            let number = machine.number;
+            let standings = machine.process.as_ref().map(|process| process.group_standings());
+            let standings = standings.unwrap_or_default();
+            if standings.len() != groups as usize {
+                return Some(format!("member {number} has {} groups of {groups}", standings.len()));
+            }
+            for standing in standings.iter().filter(|standing| standing.number > 0) {
+                let GroupStanding { number: group, leader, applied, is_silent, .. } = *standing;
+                let expected = leading_order(group, &voters).into_iter().find(|id| present.contains(id));
+                let Some(expected) = expected else { continue };
+                if leader.map(raft_id) != Some(expected) {
+                    let leader = leader.map(machine_of);
+                    return Some(format!(
+                        "member {number} follows {leader:?} in group {group}, and not {expected}"
+                    ));
+                }
+                let last = self.checks.groups.last_index(group);
+                if applied != last {
+                    return Some(format!(
+                        "member {number} has applied {applied} entries of {last} in group {group}"
+                    ));
+                }
+                if is_silent {
+                    return Some(format!("member {number} has no say in group {group}"));
+                }
+            }
+        }
+        None
+    }
+}

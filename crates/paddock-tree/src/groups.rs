@@ -1,0 +1,113 @@
+//! Raft groups that the home group has founded: how many there are, and which members each of them began with.
+//!
+//! Groups are numbered from 1 on without a gap; the home group is number 0. They are founded some at a time, and never go. The founders of a
+//! group are part of the state, since a member that founds it late has to begin it with the same members as the others.
+
+use paddock_proto::jute::{Reader, Writer};
+use paddock_proto::{DecodeError, MemberNumber};
+use xxhash_rust::xxh3::xxh3_64;
+
+use crate::member_bytes::{put_member, read_member};
+
+/// Members that a group begins with.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct GroupFounders {
+    pub voters: Vec<MemberNumber>,
+    pub learners: Vec<MemberNumber>,
+}
+
+/// Groups beside the home group.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FoundedGroups {
+    /// Number behind the last group that was founded together, by rising number, and the founders.
+    together: Vec<(u32, GroupFounders)>,
+}
+
+impl FoundedGroups {
+    /// Number of groups, with the home group.
+    pub fn count(&self) -> u32 {
+        self.together.last().map_or(1, |(end, _)| *end)
+    }
+
+    /// The members that a group began with; `None` for the home group, and for one that there is not.
+    pub fn founders(&self, group: u32) -> Option<&GroupFounders> {
+        let (_, founders) = self.together.iter().find(|(end, _)| group < *end).filter(|_| group > 0)?;
+        Some(founders)
+    }
+
+    pub(crate) fn grow(&mut self, count: u32, founders: GroupFounders) {
+        if count > self.count() {
+            self.together.push((count, founders));
+        }
+    }
+
+    /// 0 while there is only the home group.
+    pub(crate) fn digest(&self) -> u64 {
+        if self.together.is_empty() {
+            return 0;
+        }
+        let mut bytes = Vec::new();
+        self.encode(&mut bytes);
+        xxh3_64(&bytes)
+    }
+
+    pub(crate) fn encode(&self, out: &mut Vec<u8>) {
+        out.put_count(self.together.len());
+        for (end, GroupFounders { voters, learners }) in &self.together {
+            out.put_i32(*end as i32);
+            for members in [voters, learners] {
+                out.put_count(members.len());
+                members.iter().for_each(|member| put_member(*member, out));
+            }
+        }
+    }
+
+    pub(crate) fn decode(r: &mut Reader<'_>) -> Result<FoundedGroups, DecodeError> {
+        let mut groups = FoundedGroups::default();
+        for _ in 0..r.count()? {
+            let end = r.i32()?;
+            let unknown = DecodeError::UnknownValue { field: "number of groups", value: end };
+            let count = u32::try_from(end).ok().filter(|count| *count > groups.count()).ok_or(unknown)?;
+            let [mut voters, mut learners] = [Vec::new(), Vec::new()];
+            for members in [&mut voters, &mut learners] {
+                for _ in 0..r.count()? {
+                    members.push(read_member(r, true)?);
+                }
+            }
+            groups.grow(count, GroupFounders { voters, learners });
+        }
+        Ok(groups)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn groups_know_their_founders_and_come_back_from_bytes() {
+        let founders =
+            |voters: &[MemberNumber]| GroupFounders { voters: voters.to_vec(), learners: vec![300] };
+        let mut groups = FoundedGroups::default();
+        assert_eq!((groups.count(), groups.digest(), groups.founders(0)), (1, 0, None));
+        groups.grow(4, founders(&[1, 2, 3]));
+        let digest = groups.digest();
+        groups.grow(4, founders(&[9]));
+        assert_eq!(groups.digest(), digest, "a number that is not higher founds nothing");
+        groups.grow(6, founders(&[1, 2, 257]));
+        assert_ne!(groups.digest(), digest);
+        let expected = [None, Some(3), Some(3), Some(3), Some(257), Some(257), None];
+        for (group, last) in (0..).zip(expected) {
+            assert_eq!(groups.founders(group).and_then(|members| members.voters.last().copied()), last);
+        }
+        let mut bytes = Vec::new();
+        groups.encode(&mut bytes);
+        assert_eq!(FoundedGroups::decode(&mut Reader::new(&bytes)), Ok(groups));
+        for end in [1, -1] {
+            let mut bytes = Vec::new();
+            bytes.put_count(1);
+            bytes.put_i32(end);
+            assert!(FoundedGroups::decode(&mut Reader::new(&bytes)).is_err(), "{end}");
+        }
+    }
+}
