@@ -28,6 +28,7 @@ Examples:
   cargo xtask compare --log          Paddock with and without a compressed log; about 4 minutes
   cargo xtask compare --tls          clients that speak TLS, beside plaintext; about 10 minutes
   cargo xtask compare --compression  Paddock with and without ClickHouse's compression; about 4 minutes
+  cargo xtask compare --stress       the ten shapes of ClickHouse Keeper's stress suite, three members; about 15 minutes
   cargo xtask compare --before a2a8d29  the build of another commit beside this one; 13 minutes, and its build
   cargo xtask compare --before a2a8d29 --nodes 3  the same, ensembles of three members; about 9 minutes
 
@@ -64,8 +65,11 @@ pub(crate) struct Options {
     /// ClickHouse's workload with and without its compression, on Paddock alone
     #[arg(long, conflicts_with_all = ["nodes", "size", "reads", "log", "tls", "quick", "long"])]
     compression: bool,
+    /// The ten shapes of ClickHouse Keeper's stress suite, on ensembles of three members
+    #[arg(long, conflicts_with_all = ["nodes", "size", "reads", "log", "tls", "long", "etcd", "compression"])]
+    stress: bool,
     /// The build of another commit and this one, in turns
-    #[arg(long, value_name = "COMMIT", conflicts_with_all = ["size", "reads", "long", "etcd", "log", "tls", "compression"])]
+    #[arg(long, value_name = "COMMIT", conflicts_with_all = ["size", "reads", "long", "etcd", "log", "tls", "compression", "stress"])]
     before: Option<String>,
 }
 
@@ -147,6 +151,13 @@ impl Comparison {
         table: "compare etcd",
         has_zookeeper: true,
     };
+    const STRESS: Comparison = Comparison {
+        suite: "stress",
+        page: "stress",
+        options: " --stress",
+        table: "compare stress",
+        has_zookeeper: true,
+    };
     const COMPRESSION: Comparison = Comparison {
         suite: "compression",
         page: "compression",
@@ -166,6 +177,7 @@ impl Options {
             _ if self.log => Ok(Comparison::LOG),
             _ if self.tls => Ok(Comparison::TLS),
             _ if self.etcd => Ok(Comparison::ETCD),
+            _ if self.stress => Ok(Comparison::STRESS),
             _ if self.compression => Ok(Comparison::COMPRESSION),
             (_, true, _, true) => Ok(Comparison::SIZE_LONG),
             (_, true, ..) => Ok(Comparison::SIZE),

@@ -215,6 +215,8 @@ fn the_suites_of_this_repository() {
         "log-quick",
         "before",
         "before-quick",
+        "stress",
+        "stress-quick",
     ] {
         load(&format!("tests/compare/{name}.toml"));
     }
