@@ -28,13 +28,15 @@ Examples:
   cargo xtask compare --log          Paddock with and without a compressed log; about 4 minutes
   cargo xtask compare --tls          clients that speak TLS, beside plaintext; about 10 minutes
   cargo xtask compare --compression  Paddock with and without ClickHouse's compression; about 4 minutes
+  cargo xtask compare --production   a twentieth of a production's tree, 5.6 million znodes; about 15 minutes
+  cargo xtask compare --production --long  the whole, 111 million, of Paddock alone; 16 GiB of memory, 60 of disk, half an hour
   cargo xtask compare --stress       the ten shapes of ClickHouse Keeper's stress suite, three members; about 15 minutes
   cargo xtask compare --before a2a8d29  the build of another commit beside this one; 13 minutes, and its build
   cargo xtask compare --before a2a8d29 --nodes 3  the same, ensembles of three members; about 9 minutes
 
 A comparison that was interrupted goes on with the same command. Its results are in compare/ in the target directory.
 --before writes no page; it prints medians, their ratios and the CPU time per request, which is what to read on a busy machine.
-Needed beforehand: a JDK with Maven, but for --before, --compression and --size --long.";
+Needed beforehand: a JDK with Maven, but for --before, --compression, --size --long and --production --long.";
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Options {
@@ -68,8 +70,11 @@ pub(crate) struct Options {
     /// The ten shapes of ClickHouse Keeper's stress suite, on ensembles of three members
     #[arg(long, conflicts_with_all = ["nodes", "size", "reads", "log", "tls", "long", "etcd", "compression"])]
     stress: bool,
+    /// The tree of a production: names, values and directories as ClickHouse has published them
+    #[arg(long, conflicts_with_all = ["nodes", "size", "reads", "log", "tls", "etcd", "compression", "stress"])]
+    production: bool,
     /// The build of another commit and this one, in turns
-    #[arg(long, value_name = "COMMIT", conflicts_with_all = ["size", "reads", "long", "etcd", "log", "tls", "compression", "stress"])]
+    #[arg(long, value_name = "COMMIT", conflicts_with_all = ["size", "reads", "long", "etcd", "log", "tls", "compression", "stress", "production"])]
     before: Option<String>,
 }
 
@@ -158,6 +163,20 @@ impl Comparison {
         table: "compare stress",
         has_zookeeper: true,
     };
+    const PRODUCTION: Comparison = Comparison {
+        suite: "production",
+        page: "size",
+        options: " --production",
+        table: "compare production",
+        has_zookeeper: true,
+    };
+    const PRODUCTION_LONG: Comparison = Comparison {
+        suite: "production-long",
+        page: "size",
+        options: " --production --long",
+        table: "compare production long",
+        has_zookeeper: false,
+    };
     const COMPRESSION: Comparison = Comparison {
         suite: "compression",
         page: "compression",
@@ -177,6 +196,8 @@ impl Options {
             _ if self.log => Ok(Comparison::LOG),
             _ if self.tls => Ok(Comparison::TLS),
             _ if self.etcd => Ok(Comparison::ETCD),
+            _ if self.production && self.long => Ok(Comparison::PRODUCTION_LONG),
+            _ if self.production => Ok(Comparison::PRODUCTION),
             _ if self.stress => Ok(Comparison::STRESS),
             _ if self.compression => Ok(Comparison::COMPRESSION),
             (_, true, _, true) => Ok(Comparison::SIZE_LONG),

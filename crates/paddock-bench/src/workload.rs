@@ -12,6 +12,7 @@ mod mix;
 mod model;
 mod multi_read;
 mod names;
+pub mod production;
 pub mod replay;
 mod same;
 mod session_storm;

@@ -11,7 +11,7 @@ use std::time::Duration;
 use serde::Deserialize;
 use toml::Spanned;
 
-use self::hold::{GrowthEntry, IdleEntry, MemoryEntry, Only, SnapshotEntry};
+use self::hold::{GrowthEntry, IdleEntry, MemoryEntry, Only, ProductionEntry, SnapshotEntry};
 use self::workload::WorkloadEntry;
 use super::fingerprint::fingerprint;
 use super::{Measurement, ServerTemplate, Suite, WorkloadFile, template};
@@ -37,6 +37,8 @@ struct File {
     idle: Vec<Spanned<IdleEntry>>,
     #[serde(default)]
     snapshot: Vec<Spanned<SnapshotEntry>>,
+    #[serde(default)]
+    production: Vec<Spanned<ProductionEntry>>,
     #[serde(default)]
     growth: Vec<Spanned<GrowthEntry>>,
 }
@@ -89,6 +91,11 @@ impl File {
         ));
         all.extend(MeasurementEntry::each(
             &self.snapshot,
+            |one| one.plan().map(Measurement::Snapshot),
+            |one| &one.servers,
+        ));
+        all.extend(MeasurementEntry::each(
+            &self.production,
             |one| one.plan().map(Measurement::Snapshot),
             |one| &one.servers,
         ));
@@ -269,7 +276,7 @@ impl Reader<'_> {
         if all.0.is_empty() {
             return Err(self.fault(
                 0,
-                "the suite needs at least one [[workload]], [[memory]], [[idle]], [[snapshot]] or [[growth]]",
+                "the suite needs at least one [[workload]], [[memory]], [[idle]], [[snapshot]], [[production]] or [[growth]]",
             ));
         }
         Ok(all)

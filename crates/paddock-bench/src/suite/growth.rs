@@ -11,7 +11,7 @@ use super::{Cell, End, Grown, Growth, Runner, ServerTemplate, Statistics, memory
 use crate::BenchError;
 use crate::report::units::Unit;
 use crate::report::{Ended, Pace};
-use crate::workload::tree::{Values, Znodes};
+use crate::workload::tree::{Tree, Values, Znodes};
 
 const SESSIONS: usize = 10;
 const WINDOW: usize = 100;
@@ -92,15 +92,18 @@ impl Side {
         told: &mut dyn FnMut(usize),
     ) -> Result<Option<Side>, BenchError> {
         let (hosts, pids) = (server.hosts(), server.pids()?);
-        let mut load = |tree: &Znodes| memory::load(tree, Values::Same, &hosts, stop, told);
+        let mut load = |znodes: Znodes| {
+            let tree = Tree::Alike { znodes, values: Values::Same };
+            memory::load(&tree, &hosts, stop, told)
+        };
         let mut crowd = Crowd::new(&hosts)?;
         let is_there = match plan.of {
             Grown::Sessions => crowd.grow(count, stop)?,
-            Grown::Znodes => load(&tree(count))?,
+            Grown::Znodes => load(tree(count))?,
             Grown::Watches => {
                 // Both have the znodes: only the watches on them differ.
                 let watched = tree(plan.many.div_ceil(WATCHERS));
-                load(&watched)?
+                load(watched.clone())?
                     && crowd.grow(WATCHERS, stop)?
                     && crowd.watch(0, 0..count / WATCHERS, |_, number| watched.path(number), stop)?
             }

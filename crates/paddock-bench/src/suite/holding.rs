@@ -4,7 +4,8 @@ use std::fmt;
 
 use serde::Serialize;
 
-use crate::workload::tree::{Values, Znodes};
+use crate::workload::production::Production;
+use crate::workload::tree::{Tree, Values, Znodes};
 
 /// Sessions that are opened to see what they take.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -18,8 +19,7 @@ pub struct Idle {
 /// The contents of the snapshot, and how the server is written to.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct SnapshotPlan {
-    pub tree: Znodes,
-    pub values: Values,
+    pub tree: Tree,
     /// A snapshot is taken after this many writes.
     pub writes: u64,
     /// Seconds of writing, without snapshots and with them.
@@ -71,15 +71,20 @@ impl fmt::Display for Idle {
 impl SnapshotPlan {
     pub(super) fn estimated_s(&self, requests_per_second: f64) -> f64 {
         // Four starts, of which three load all, and the snapshots before the last two.
-        let load_s = self.tree.znodes as f64 / requests_per_second;
+        let load_s = self.tree.count() as f64 / requests_per_second;
         10.0 + load_s * 1.5 + 2.0 * (self.time_s + self.warm_up_s)
     }
 }
 
 impl fmt::Display for SnapshotPlan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Znodes { znodes, value_bytes, .. } = self.tree;
-        let values = match self.values {
+        let (Znodes { znodes, value_bytes, .. }, values) = match &self.tree {
+            Tree::Alike { znodes, values } => (znodes, values),
+            Tree::Production(Production { znodes }) => {
+                return write!(f, "snapshots of {znodes} znodes of a production");
+            }
+        };
+        let values = match values {
             Values::Same => "",
             Values::Text => " of text",
             Values::Random => " of noise",

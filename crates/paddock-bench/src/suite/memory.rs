@@ -10,7 +10,7 @@ use super::process::resident_bytes;
 use crate::BenchError;
 use crate::prepare::{all, with_client};
 use crate::report::units::Unit;
-use crate::workload::tree::{Values, Znodes};
+use crate::workload::tree::{Tree, Values, Znodes};
 
 /// After how many znodes progress is told.
 const STRIDE: usize = 10_000;
@@ -35,11 +35,12 @@ pub(super) fn measure(
     stop: &AtomicBool,
     told: &mut dyn FnMut(usize),
 ) -> Result<Option<Vec<FigureValue>>, BenchError> {
+    let tree = Tree::Alike { znodes: plan.clone(), values: Values::Same };
     let measured = with_client(hosts, ClientOptions::default(), async |client| {
-        create_parents(&client, plan).await?;
+        create_directories(&client, &tree).await?;
         let before = resident_bytes(pids);
         let started = Instant::now();
-        let is_whole = create(&client, plan, Values::Same, stop, told).await?;
+        let is_whole = create(&client, &tree, stop, told).await?;
         Ok((is_whole, started.elapsed().as_secs_f64(), before, resident_bytes(pids)))
     });
     let (is_whole, elapsed_s, before, after) = measured?;
@@ -47,43 +48,37 @@ pub(super) fn measure(
     Ok(is_whole.then_some(figures))
 }
 
-/// Creates the znodes and their parents; false if the user stopped it.
+/// Creates the znodes and their directories; false if the user stopped it.
 pub(super) fn load(
-    plan: &Znodes,
-    values: Values,
+    tree: &Tree,
     hosts: &[String],
     stop: &AtomicBool,
     told: &mut dyn FnMut(usize),
 ) -> Result<bool, BenchError> {
     with_client(hosts, ClientOptions::default(), async |client| {
-        create_parents(&client, plan).await?;
-        create(&client, plan, values, stop, told).await
+        create_directories(&client, tree).await?;
+        create(&client, tree, stop, told).await
     })
 }
 
-async fn create_parents(client: &Client, plan: &Znodes) -> Result<(), Error> {
-    let create = |number| client.create(&plan.parent(number), b"", CreateMode::Persistent);
-    all((0..plan.parents).map(create), Err).await
+async fn create_directories(client: &Client, tree: &Tree) -> Result<(), Error> {
+    let create = |path: String| client.create(&path, b"", CreateMode::Persistent);
+    all(tree.directories().map(create), Err).await
 }
 
 /// Creates the znodes; true if the user has not stopped it.
 async fn create(
     client: &Client,
-    plan: &Znodes,
-    values: Values,
+    tree: &Tree,
     stop: &AtomicBool,
     told: &mut dyn FnMut(usize),
 ) -> Result<bool, Error> {
     let is_stopped = || stop.load(Ordering::Relaxed);
-    let mut value = values.of(0, plan.value_bytes);
-    let requests = (0..plan.znodes).take_while(|_| !is_stopped()).map(|number| {
-        if values != Values::Same {
-            value = values.of(number, plan.value_bytes);
-        }
+    let requests = (0..tree.count()).take_while(|_| !is_stopped()).map(|number| {
         if (number + 1).is_multiple_of(STRIDE) {
             told(number + 1);
         }
-        client.create(&plan.path(number), &value, CreateMode::Persistent)
+        client.create(&tree.path(number), &tree.value(number, number), CreateMode::Persistent)
     });
     all(requests, Err).await?;
     Ok(!is_stopped())

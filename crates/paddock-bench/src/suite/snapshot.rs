@@ -13,9 +13,9 @@ use paddock_proto::{OpCode, encode};
 
 use super::SnapshotPlan;
 use super::disk::{self, Files};
-use super::figure_names::FigureValue;
+use super::figure_names::{FigureValue, MEMORY_AFTER};
 use super::memory;
-use super::process::cpu_s;
+use super::process::{cpu_s, resident_bytes};
 use super::server::{NEVER, NotServing, SuiteServer};
 use super::stall::{Stall, StalledWriter};
 use crate::BenchError;
@@ -28,13 +28,23 @@ struct SnapshotReport {
     empty: Start,
     /// A start with the snapshot, and few writes behind it.
     loaded: Start,
-    /// Bytes of the log for one create of many that came at once.
-    log_bytes_per_create: f64,
+    fill: Fill,
     /// Bytes of the log for one set that came alone.
     log_bytes_per_set: f64,
     snapshot_bytes: u64,
     quiet: Stall,
     busy: Stall,
+}
+
+/// The cost of creating all znodes, many at once.
+#[derive(Clone, Copy)]
+struct Fill {
+    elapsed_s: f64,
+    /// Bytes of the log for one create.
+    log_bytes_per_create: f64,
+    resident_bytes: u64,
+    /// Bytes for each znode that were not resident before, but for its name and its value.
+    overhead_bytes: f64,
 }
 
 /// The cost of a start until a session was granted.
@@ -78,7 +88,10 @@ impl SnapshotReport {
             ("CPU to load", Unit::Seconds, load_cpu_s),
             ("znodes loaded", Unit::PerSecond, self.load_s().map(|load_s| znodes / load_s)),
             ("start with nothing", Unit::Seconds, Some(self.empty.elapsed_s)),
-            ("log per create, many", Unit::Bytes, Some(self.log_bytes_per_create)),
+            ("creates, many", Unit::PerSecond, Some(znodes / self.fill.elapsed_s)),
+            (MEMORY_AFTER, Unit::Bytes, Some(self.fill.resident_bytes as f64)),
+            ("memory per znode beyond name and value", Unit::Bytes, Some(self.fill.overhead_bytes)),
+            ("log per create, many", Unit::Bytes, Some(self.fill.log_bytes_per_create)),
             ("log per set, one by one", Unit::Bytes, Some(self.log_bytes_per_set)),
             ("snapshot per znode", Unit::Bytes, Some(self.snapshot_bytes as f64 / znodes)),
         ];
@@ -110,7 +123,7 @@ struct Trial<'a, 's> {
 impl Trial<'_, '_> {
     fn play(&mut self, told: &mut dyn FnMut(usize)) -> Result<SnapshotReport, NotServing> {
         let empty = self.start(NEVER)?;
-        let log_bytes_per_create = self.fill(told)?;
+        let fill = self.fill(told)?;
         self.start(self.plan.writes)?;
         let snapshot_bytes = self.await_snapshots()?;
         let loaded = self.start(NEVER)?;
@@ -129,10 +142,10 @@ impl Trial<'_, '_> {
             ))));
         }
         Ok(SnapshotReport {
-            znodes: self.plan.tree.znodes,
+            znodes: self.plan.tree.count(),
             empty,
             loaded,
-            log_bytes_per_create,
+            fill,
             log_bytes_per_set,
             snapshot_bytes,
             quiet,
@@ -145,14 +158,24 @@ impl Trial<'_, '_> {
         Ok(Start { elapsed_s: self.server.ready_after().as_secs_f64(), cpu_s: cpu_s(&self.server.pids()?) })
     }
 
-    /// Creates all znodes; returns what each of them took in the log.
-    fn fill(&mut self, told: &mut dyn FnMut(usize)) -> Result<f64, NotServing> {
-        let before = self.log_bytes()?;
+    /// Creates all znodes.
+    fn fill(&mut self, told: &mut dyn FnMut(usize)) -> Result<Fill, NotServing> {
         let tree = &self.plan.tree;
-        if !memory::load(tree, self.plan.values, &self.server.hosts(), self.stop, told)? {
+        let (log_before, resident_before) = (self.log_bytes()?, resident_bytes(&self.server.pids()?)?);
+        let began = Instant::now();
+        if !memory::load(tree, &self.server.hosts(), self.stop, told)? {
             return Err(NotServing::Stopped);
         }
-        Ok((self.log_bytes()? - before) / (tree.znodes + tree.parents) as f64)
+        let elapsed_s = began.elapsed().as_secs_f64();
+        let resident_bytes = resident_bytes(&self.server.pids()?)?;
+        let created = tree.count() + tree.directories().count();
+        let grown = resident_bytes as f64 - resident_before as f64;
+        Ok(Fill {
+            elapsed_s,
+            log_bytes_per_create: (self.log_bytes()? - log_before) / created as f64,
+            resident_bytes,
+            overhead_bytes: (grown - tree.content_bytes() as f64) / tree.count() as f64,
+        })
     }
 
     fn log_bytes(&self) -> Result<f64, BenchError> {
@@ -201,12 +224,12 @@ impl Trial<'_, '_> {
     }
 
     fn writer(&self) -> Result<StalledWriter, BenchError> {
-        StalledWriter::new(&self.server.hosts()[0], &self.plan.tree, self.plan.values)
+        StalledWriter::new(&self.server.hosts()[0], &self.plan.tree)
     }
 
     /// The last of the znodes must be there.
     fn check_loaded(&self) -> Result<(), BenchError> {
-        let last = self.plan.tree.path(self.plan.tree.znodes - 1);
+        let last = self.plan.tree.path(self.plan.tree.count() - 1);
         with_client(&self.server.hosts()[..1], ClientOptions::default(), async |client| {
             let get = |out: &mut Vec<u8>| encode::path_and_watch(out, &last, false);
             client.send(OpCode::GetData, get).await.map(drop)
@@ -247,7 +270,12 @@ mod tests {
             znodes: 1000,
             empty: Start { elapsed_s: 1.0, cpu_s: 0.5 },
             loaded: Start { elapsed_s: 1.5, cpu_s: 1.5 },
-            log_bytes_per_create: 200.0,
+            fill: Fill {
+                elapsed_s: 2.0,
+                log_bytes_per_create: 200.0,
+                resident_bytes: 300_000,
+                overhead_bytes: 60.0,
+            },
             log_bytes_per_set: 100.0,
             snapshot_bytes: 50_000,
             quiet: stall(2_000.0, 1000),
@@ -262,6 +290,8 @@ mod tests {
         assert_eq!(figure("extra memory by snapshots"), "10.0 %");
         assert_eq!(figure("time to load"), "500 ms");
         assert_eq!(figure("znodes loaded"), "2,000/s");
+        assert_eq!(figure("creates, many"), "500/s");
+        assert_eq!(figure("memory per znode beyond name and value"), "60.0 B");
         assert_eq!(figure("CPU to load"), "1.00 s");
         assert_eq!(figure("snapshot per znode"), "50.0 B");
         // What noise has made quicker than nothing is no time.

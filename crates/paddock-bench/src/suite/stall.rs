@@ -18,7 +18,7 @@ use super::process::{resident_bytes, system};
 use crate::BenchError;
 use crate::measure::{latencies, summary};
 use crate::report::Latency;
-use crate::workload::tree::{Values, Znodes};
+use crate::workload::tree::Tree;
 
 /// Time between two looks at memory and files.
 const LOOK: Duration = Duration::from_millis(10);
@@ -38,19 +38,18 @@ pub(super) struct StalledWriter {
     host: String,
     runtime: Runtime,
     client: Client,
-    tree: Znodes,
-    values: Values,
+    tree: Tree,
     chance: fastrand::Rng,
 }
 
 impl StalledWriter {
-    pub(super) fn new(host: &str, tree: &Znodes, values: Values) -> Result<StalledWriter, BenchError> {
+    pub(super) fn new(host: &str, tree: &Tree) -> Result<StalledWriter, BenchError> {
         let runtime = Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(system("start the client that writes"))?;
         let client = runtime.block_on(Client::connect(host, ClientOptions::default()));
         let client = client.map_err(|source| BenchError::Client { hosts: host.to_owned(), source })?;
         let chance = fastrand::Rng::with_seed(1);
-        Ok(StalledWriter { host: host.to_owned(), runtime, client, tree: tree.clone(), values, chance })
+        Ok(StalledWriter { host: host.to_owned(), runtime, client, tree: tree.clone(), chance })
     }
 
     /// Writes for a time and tells every latency; false if the user stopped it.
@@ -65,8 +64,9 @@ impl StalledWriter {
             if stop.load(Ordering::Relaxed) {
                 return Ok(false);
             }
-            let path = self.tree.path(self.chance.usize(0..self.tree.znodes));
-            let value = self.values.of(self.chance.usize(..), self.tree.value_bytes);
+            let number = self.chance.usize(0..self.tree.count());
+            let path = self.tree.path(number);
+            let value = self.tree.value(number, self.chance.usize(..));
             let sent = Instant::now();
             let set = |out: &mut Vec<u8>| encode::set_data(out, &path, Some(&value), -1);
             let answer = self.runtime.block_on(self.client.send(OpCode::SetData, set));

@@ -1,4 +1,4 @@
-//! `[[memory]]`, `[[idle]]`, `[[snapshot]]` and `[[growth]]` of a suite's file: what it costs a server to hold much.
+//! `[[memory]]`, `[[idle]]`, `[[snapshot]]`, `[[production]]` and `[[growth]]` of a suite's file: what it costs a server to hold much.
 
 use std::time::Duration;
 
@@ -7,7 +7,8 @@ use toml::Spanned;
 
 use super::duration;
 use crate::suite::{Grown, Growth, Idle, SnapshotPlan};
-use crate::workload::tree::{Values, Znodes};
+use crate::workload::production::Production;
+use crate::workload::tree::{Tree, Values, Znodes};
 
 /// The names of the servers that a measurement is made of, if not of all.
 pub(super) type Only = Option<Spanned<Vec<String>>>;
@@ -38,6 +39,18 @@ pub(super) struct SnapshotEntry {
     name_bytes: usize,
     parents: usize,
     values: Values,
+    writes: u64,
+    #[serde(default, deserialize_with = "duration")]
+    time: Option<Duration>,
+    #[serde(default, deserialize_with = "duration")]
+    warm_up: Option<Duration>,
+    pub(super) servers: Only,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ProductionEntry {
+    znodes: usize,
     writes: u64,
     #[serde(default, deserialize_with = "duration")]
     time: Option<Duration>,
@@ -79,13 +92,32 @@ impl IdleEntry {
 impl SnapshotEntry {
     pub(super) fn plan(&self) -> Result<SnapshotPlan, String> {
         let SnapshotEntry { znodes, value_bytes, name_bytes, parents, values, writes, .. } = *self;
-        let tree = checked(Znodes { znodes, value_bytes, name_bytes, parents })?;
-        if writes == 0 {
-            return Err("writes must be at least 1".to_owned());
-        }
-        let (time_s, warm_up_s) = (needed(self.time)?, self.warm_up.unwrap_or_default().as_secs_f64());
-        Ok(SnapshotPlan { tree, values, writes, time_s, warm_up_s })
+        let znodes = checked(Znodes { znodes, value_bytes, name_bytes, parents })?;
+        snapshot(Tree::Alike { znodes, values }, writes, self.time, self.warm_up)
     }
+}
+
+impl ProductionEntry {
+    pub(super) fn plan(&self) -> Result<SnapshotPlan, String> {
+        if self.znodes == 0 {
+            return Err("znodes must be at least 1".to_owned());
+        }
+        let tree = Tree::Production(Production { znodes: self.znodes });
+        snapshot(tree, self.writes, self.time, self.warm_up)
+    }
+}
+
+fn snapshot(
+    tree: Tree,
+    writes: u64,
+    time: Option<Duration>,
+    warm_up: Option<Duration>,
+) -> Result<SnapshotPlan, String> {
+    if writes == 0 {
+        return Err("writes must be at least 1".to_owned());
+    }
+    let (time_s, warm_up_s) = (needed(time)?, warm_up.unwrap_or_default().as_secs_f64());
+    Ok(SnapshotPlan { tree, writes, time_s, warm_up_s })
 }
 
 impl GrowthEntry {

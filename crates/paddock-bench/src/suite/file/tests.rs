@@ -215,6 +215,9 @@ fn the_suites_of_this_repository() {
         "log-quick",
         "before",
         "before-quick",
+        "production",
+        "production-long",
+        "production-quick",
         "stress",
         "stress-quick",
     ] {
