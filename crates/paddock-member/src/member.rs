@@ -514,6 +514,7 @@ impl Member {
             return Ok(());
         }
         self.syncs += 1;
+        let began = shell.now();
         match self.write_down() {
             Err(error) if error.is_passing() => {
                 self.run_short(shell, &error);
@@ -521,6 +522,7 @@ impl Member {
             }
             result => result?,
         }
+        self.presence.synced(shell.sync_ms(began) * 1000);
         let now = shell.now();
         for at in 0..self.groups.len() {
             if let Some(round) = self.groups[at].unsynced.take() {

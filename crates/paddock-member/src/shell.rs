@@ -4,7 +4,7 @@ use paddock_proto::MemberNumber;
 #[cfg(feature = "testing")]
 use paddock_replica::LogEntry;
 use paddock_replica::{HeldState, OwnState, Replicated};
-use paddock_state::Outboxes;
+use paddock_state::{Now, Outboxes};
 use paddock_storage::SnapshotError;
 
 use crate::clock::Clock;
@@ -25,6 +25,11 @@ pub trait Shell: Clock {
     /// Changes the state while entries are applied: now and then others may have the state.
     fn apply(&mut self, apply: &mut dyn FnMut(&mut dyn HeldState)) {
         self.change(|state, outboxes| apply(&mut OwnState(state, outboxes)));
+    }
+
+    /// Time in milliseconds that a sync took which began then and has just ended.
+    fn sync_ms(&self, began: Now) -> u64 {
+        self.now().monotonic_ms.saturating_sub(began.monotonic_ms)
     }
 
     /// Reports that the state says something else of the ensemble's members than before: their addresses or their roles.

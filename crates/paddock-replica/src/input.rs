@@ -33,7 +33,7 @@ pub enum Input {
     /// Members of which this member's configuration file speaks from now on, as lines of `/zookeeper/config`.
     FileMembers(String),
     /// Facts of this member that the other members are told now and then, for those who operate the ensemble. More than
-    /// 1,024 bytes are not told.
+    /// 992 bytes are not told.
     Profile(Vec<u8>),
     /// Passing of [`crate::Replica::TICK_MS`].
     Tick,

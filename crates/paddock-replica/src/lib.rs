@@ -54,6 +54,7 @@ mod requests;
 mod sessions;
 mod single_group;
 mod snapshot_transfer;
+mod sync_times;
 #[cfg(feature = "testing")]
 pub mod testing;
 

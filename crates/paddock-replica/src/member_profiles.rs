@@ -12,8 +12,8 @@ pub(crate) struct MemberProfiles {
 }
 
 impl MemberProfiles {
-    /// Bytes of a profile, at most. Builds that know of no feature levels take some more, with the level behind it.
-    const BYTES_MAX: usize = 1000;
+    /// Bytes of a profile, at most. What stands behind it in a message counts for earlier builds, which take 1,000, and some 1,024.
+    const BYTES_MAX: usize = 992;
 
     /// From now on the other members are told this.
     pub(crate) fn set_own(&mut self, profile: Vec<u8>) {

@@ -93,6 +93,8 @@ pub(crate) enum PeerMessage {
     Present {
         /// Facts of the sender for those who operate the ensemble.
         profile: Vec<u8>,
+        /// Mean of the sender's last syncs in microseconds, if it has told any.
+        sync_us: Option<u32>,
         /// Level of the features that the sender's program knows, and lets its ensemble use.
         level: FeatureLevel,
     },
@@ -202,6 +204,8 @@ const CONFIRMED: u8 = 13;
 const WANTS_LEAD: u8 = 14;
 const FILE_LIST: u8 = 15;
 
+/// Mark in front of the time of the sender's syncs behind a profile, in a sign of presence.
+const SYNC_MARK: [u8; 4] = *b"\0syn";
 /// Mark in front of the feature level at the end of a sign of presence.
 const LEVEL_MARK: [u8; 4] = *b"\0lvl";
 
@@ -274,10 +278,14 @@ impl PeerMessage {
                 out.put_i64(*index as i64);
                 out.put_i64(*digest as i64);
             }
-            PeerMessage::Present { profile, level } => {
+            PeerMessage::Present { profile, sync_us, level } => {
                 out.push(PRESENT);
                 out.extend_from_slice(profile);
-                // Builds that know of no levels skip what stands behind a profile, and say nothing.
+                // Builds that know of no levels or syncs skip what stands behind a profile, and say nothing.
+                if let Some(sync_us) = sync_us {
+                    out.extend_from_slice(&SYNC_MARK);
+                    out.extend_from_slice(&sync_us.to_be_bytes());
+                }
                 if *level > FeatureLevel::NONE {
                     out.extend_from_slice(&LEVEL_MARK);
                     out.extend_from_slice(&level.0.to_be_bytes());
@@ -348,7 +356,12 @@ fn decode_present(bytes: &[u8]) -> PeerMessage {
     let (profile, level) = told.map_or((bytes, FeatureLevel::NONE), |(profile, &[.., high, low])| {
         (profile, FeatureLevel(u16::from_be_bytes([high, low])))
     });
-    PeerMessage::Present { profile: profile.to_vec(), level }
+    let told = profile.split_last_chunk::<{ SYNC_MARK.len() + 4 }>();
+    let told = told.filter(|(_, last)| last.starts_with(&SYNC_MARK));
+    let (profile, sync_us) = told.map_or((profile, None), |(profile, &[.., a, b, c, d])| {
+        (profile, Some(u32::from_be_bytes([a, b, c, d])))
+    });
+    PeerMessage::Present { profile: profile.to_vec(), sync_us, level }
 }
 
 fn encode_greeting(greeting: &Greeting, out: &mut Vec<u8>) {
@@ -591,8 +604,10 @@ mod tests {
             }
         }
         for level in [FeatureLevel::NONE, FeatureLevel(1), FeatureLevel(u16::MAX)] {
-            check(PeerMessage::Present { profile: vec![], level });
-            check(PeerMessage::Present { profile: b"version".to_vec(), level });
+            for sync_us in [None, Some(0), Some(u32::MAX)] {
+                check(PeerMessage::Present { profile: vec![], sync_us, level });
+                check(PeerMessage::Present { profile: b"version".to_vec(), sync_us, level });
+            }
         }
         check(PeerMessage::WantsLead);
         check(PeerMessage::FileList { lines: "server.1=a:1:2\n".to_owned() });

@@ -10,6 +10,7 @@ use crate::gates::Gates;
 use crate::own_cluster::OwnCluster;
 use crate::processes::Processes;
 use crate::sessions::Sessions;
+use crate::sync_times::SyncTimes;
 use crate::{Cluster, Membership, Recovered, ReplicaOptions};
 
 /// One member of an ensemble, but for its groups. Each part has its own file, and does not know the others.
@@ -23,6 +24,7 @@ pub struct Presence {
     pub(crate) contact: Contact,
     pub(crate) sessions: Sessions,
     pub(crate) gates: Gates,
+    pub(crate) sync_times: SyncTimes,
     pub(crate) is_disk_full: bool,
     /// Members whose processes were followed by others since [`Presence::take_successions`].
     pub(crate) successions: Vec<u64>,
@@ -56,6 +58,7 @@ impl Presence {
             contact: Contact::new(now.monotonic_ms),
             sessions: Sessions::new(options.tick_ms, options.member, incarnation, watches),
             gates: Gates::default(),
+            sync_times: SyncTimes::default(),
             is_disk_full: false,
             successions: Vec::new(),
             logged_at_start: recovered.last_index(),
@@ -78,6 +81,11 @@ impl Presence {
     /// are to be told by [`crate::Replica::note_restart`].
     pub fn take_successions(&mut self) -> Vec<u64> {
         std::mem::take(&mut self.successions)
+    }
+
+    /// A sync of this member's log took so many microseconds. A leader that is much slower than others hands the lead over.
+    pub fn synced(&mut self, micros: u64) {
+        self.sync_times.synced(micros);
     }
 
     /// The ensemble that this member belongs to. It has to be on the disk before a round of work is reported as synced.

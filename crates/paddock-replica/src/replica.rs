@@ -291,6 +291,27 @@ impl Replica<'_> {
         }
     }
 
+    /// Hands the lead over if this leader's disk has become much slower than that of another voter.
+    fn leave_slow_disk(&mut self, now: Now) {
+        if !self.group.consensus.takes_proposals() || self.group.consensus.is_changing() {
+            return self.presence.sync_times.rest();
+        }
+        let (own, followers) = (self.presence.options.member, self.group.consensus.followers());
+        let others = self.group.consensus.membership().voters.iter().copied().filter(|voter| *voter != own);
+        let can_lead = others.filter(|voter| {
+            followers.get(voter).is_some_and(|follower| follower.is_heard && !follower.gets_snapshot)
+        });
+        let own_us = self.presence.sync_times.own_us().unwrap_or_default();
+        if let Some(successor) = self.presence.sync_times.successor(can_lead, now.monotonic_ms) {
+            tracing::warn!(
+                sync_ms = own_us / 1000,
+                to = logged(successor),
+                "the disk of this leader is much slower than that of another member: handing the lead over"
+            );
+            self.hand_over(successor);
+        }
+    }
+
     /// Asks the leader, if another member is known to lead, to hand the lead over to this one.
     fn request_lead(&mut self) {
         if let Some(leader) =
@@ -373,6 +394,7 @@ impl Replica<'_> {
         }
         self.follow_files(now);
         self.change_membership();
+        self.leave_slow_disk(now);
     }
 
     /// Notes how far the log of this leader goes now, by which the lag of its followers is told.

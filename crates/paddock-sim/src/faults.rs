@@ -126,6 +126,11 @@ pub(crate) enum Fault {
     ClientReset {
         client: u64,
     },
+    /// The disk of the leader alone becomes slow, while all else is well.
+    SlowLeader {
+        by: SimDuration,
+        span: SimDuration,
+    },
     SlowDisk {
         whom: Whom,
         by: SimDuration,
@@ -252,6 +257,7 @@ pub(crate) enum FaultKind {
     ClientsCut,
     ClientReset,
     SlowDisk,
+    SlowLeader,
     FailingDisk,
     FullDisk,
     Flip,
@@ -384,6 +390,10 @@ fn throw(kind: FaultKind, machines: u8, chance: &mut Chance) -> Fault {
         FaultKind::SlowDisk => {
             Fault::SlowDisk { whom, by: SimDuration::millis(chance.mostly_low(1, 3000)), span }
         }
+        FaultKind::SlowLeader => Fault::SlowLeader {
+            by: SimDuration::millis(chance.between(40, 150)),
+            span: SimDuration::seconds(8),
+        },
         FaultKind::FailingDisk => {
             let kinds = [DiskFault::Write, DiskFault::Sync, DiskFault::SyncDir, DiskFault::Rename];
             Fault::FailingDisk { whom, fault: *chance.pick(&kinds), after: chance.mostly_low(0, 100) }

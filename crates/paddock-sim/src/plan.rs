@@ -50,6 +50,8 @@ impl RunPlan {
         let thrown = Theme::throw(members, &mut dice);
         let mut upgrades = Chance::of(seed, "upgrades");
         let thrown = if members > 1 && upgrades.one_in(12) { Theme::Upgrades } else { thrown };
+        let is_slow = members > 1 && Chance::of(seed, "slow leaders").one_in(20);
+        let thrown = if is_slow { Theme::SlowLeaders } else { thrown };
         let theme = wanted.theme.unwrap_or(thrown);
         // Members of an ensemble with several groups do not change.
         let changes_members =
@@ -111,7 +113,7 @@ impl RunPlan {
         RunPlan {
             seed,
             weather,
-            sync: SimDuration::micros(*chance.pick(&[100, 1000, 10_000, 50_000])),
+            sync: theme.sync(SimDuration::micros(*chance.pick(&[100, 1000, 10_000, 50_000]))),
             mail: theme.mail(),
             turns: theme.turns(),
             length,

@@ -43,6 +43,8 @@ pub(crate) enum Theme {
     Portions,
     /// Members are upgraded one after the other, or back, and newcomers have numbers that the older build does not know.
     Upgrades,
+    /// The leader's disk becomes slow, and nothing else happens.
+    SlowLeaders,
     /// Observers are there from the beginning, and members learn again what they have lost, more than once.
     Learners,
 }
@@ -123,13 +125,20 @@ impl Theme {
                 FaultKind::Cut,
                 FaultKind::Reset,
             ],
+            Theme::SlowLeaders => vec![FaultKind::SlowLeader],
             Theme::Learners => vec![FaultKind::NewDiskAndEnd, FaultKind::NewDisksApart, FaultKind::Pause],
         }
     }
 
     /// Time at which things begin to go wrong: as a rule when there is an ensemble.
     pub(crate) fn begins(self) -> Time {
-        Time(0) + if self == Theme::Beginnings { SimDuration::millis(300) } else { SimDuration::seconds(2) }
+        Time(0)
+            + match self {
+                Theme::Beginnings => SimDuration::millis(300),
+                // Clients write by then.
+                Theme::SlowLeaders => SimDuration::seconds(6),
+                _ => SimDuration::seconds(2),
+            }
     }
 
     /// Time for which workers let their mail lie: at least, and at most.
@@ -138,6 +147,11 @@ impl Theme {
             Theme::Moves => (SimDuration::millis(50), SimDuration::millis(1000)),
             _ => (SimDuration::micros(1), SimDuration::millis(2)),
         }
+    }
+
+    /// Time that a sync takes, at most, of those that chance has to choose from.
+    pub(crate) fn sync(self, thrown: SimDuration) -> SimDuration {
+        if self == Theme::SlowLeaders { SimDuration::millis(1) } else { thrown }
     }
 
     /// Time after which a connection goes on whose turn was cut short, at most.
@@ -152,7 +166,7 @@ impl Theme {
             Theme::OldLeaders | Theme::Elections | Theme::LostData | Theme::Beginnings | Theme::CutOff => {
                 false
             }
-            Theme::Leases | Theme::Learners | Theme::Portions => false,
+            Theme::Leases | Theme::Learners | Theme::Portions | Theme::SlowLeaders => false,
             Theme::ForeignDisks | Theme::OldDisks | Theme::WrongStates | Theme::Twins => false,
             Theme::Moves | Theme::Handovers | Theme::Upgrades => true,
         }
@@ -197,6 +211,12 @@ impl Theme {
             }
             // Newcomers have the newer build, and numbers that only that knows.
             Theme::Upgrades => settings.numbering = Numbering::WideBehind(settings.members),
+            // There is always something to sync.
+            Theme::SlowLeaders => {
+                *weather = Weather::CALM;
+                clients.iter_mut().for_each(|client| client.pause = SimDuration::millis(20));
+                clients[0].writes = 900;
+            }
             Theme::Learners => {
                 settings.observers = 1;
                 settings.members += 1;

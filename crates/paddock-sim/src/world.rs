@@ -78,6 +78,11 @@ pub(crate) enum WorldEvent {
     },
     /// A machine is to be upgraded, or an upgrade to be taken back.
     Builds,
+    /// A member whose disk has become slow while it led should have handed the lead over. `handovers` are those of before.
+    LookAtSlowLeader {
+        member: u8,
+        handovers: u64,
+    },
     /// The leader ends.
     EndLeader,
     /// Faults end, and then one thing after the other must become right.
@@ -257,6 +262,7 @@ impl World {
             }
             WorldEvent::TwinTicks => self.twin_ticks(),
             WorldEvent::Builds => self.change_builds(),
+            WorldEvent::LookAtSlowLeader { member, handovers } => self.look_at_slow_leader(member, handovers),
             WorldEvent::EndLeader => self.end_leader(),
             WorldEvent::Stage => self.next_stage(),
         }

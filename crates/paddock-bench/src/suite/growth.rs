@@ -11,7 +11,7 @@ use super::{Cell, End, Grown, Growth, Runner, ServerTemplate, Statistics, memory
 use crate::BenchError;
 use crate::report::units::Unit;
 use crate::report::{Ended, Pace};
-use crate::workload::tree::{Tree, Values, Znodes};
+use crate::workload::tree::{Filling, Values, Znodes};
 
 const SESSIONS: usize = 10;
 const WINDOW: usize = 100;
@@ -93,7 +93,7 @@ impl Side {
     ) -> Result<Option<Side>, BenchError> {
         let (hosts, pids) = (server.hosts(), server.pids()?);
         let mut load = |znodes: Znodes| {
-            let tree = Tree::Alike { znodes, values: Values::Same };
+            let tree = Filling::Alike { znodes, values: Values::Same };
             memory::load(&tree, &hosts, stop, told)
         };
         let mut crowd = Crowd::new(&hosts)?;

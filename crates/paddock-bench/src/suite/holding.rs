@@ -5,7 +5,7 @@ use std::fmt;
 use serde::Serialize;
 
 use crate::workload::production::Production;
-use crate::workload::tree::{Tree, Values, Znodes};
+use crate::workload::tree::{Filling, Values, Znodes};
 
 /// Sessions that are opened to see what they take.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -19,7 +19,7 @@ pub struct Idle {
 /// The contents of the snapshot, and how the server is written to.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct SnapshotPlan {
-    pub tree: Tree,
+    pub tree: Filling,
     /// A snapshot is taken after this many writes.
     pub writes: u64,
     /// Seconds of writing, without snapshots and with them.
@@ -79,8 +79,8 @@ impl SnapshotPlan {
 impl fmt::Display for SnapshotPlan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (Znodes { znodes, value_bytes, .. }, values) = match &self.tree {
-            Tree::Alike { znodes, values } => (znodes, values),
-            Tree::Production(Production { znodes }) => {
+            Filling::Alike { znodes, values } => (znodes, values),
+            Filling::Production(Production { znodes }) => {
                 return write!(f, "snapshots of {znodes} znodes of a production");
             }
         };

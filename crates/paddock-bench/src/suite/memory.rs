@@ -10,7 +10,7 @@ use super::process::resident_bytes;
 use crate::BenchError;
 use crate::prepare::{all, with_client};
 use crate::report::units::Unit;
-use crate::workload::tree::{Tree, Values, Znodes};
+use crate::workload::tree::{Filling, Values, Znodes};
 
 /// After how many znodes progress is told.
 const STRIDE: usize = 10_000;
@@ -35,7 +35,7 @@ pub(super) fn measure(
     stop: &AtomicBool,
     told: &mut dyn FnMut(usize),
 ) -> Result<Option<Vec<FigureValue>>, BenchError> {
-    let tree = Tree::Alike { znodes: plan.clone(), values: Values::Same };
+    let tree = Filling::Alike { znodes: plan.clone(), values: Values::Same };
     let measured = with_client(hosts, ClientOptions::default(), async |client| {
         create_directories(&client, &tree).await?;
         let before = resident_bytes(pids);
@@ -50,7 +50,7 @@ pub(super) fn measure(
 
 /// Creates the znodes and their directories; false if the user stopped it.
 pub(super) fn load(
-    tree: &Tree,
+    tree: &Filling,
     hosts: &[String],
     stop: &AtomicBool,
     told: &mut dyn FnMut(usize),
@@ -61,7 +61,7 @@ pub(super) fn load(
     })
 }
 
-async fn create_directories(client: &Client, tree: &Tree) -> Result<(), Error> {
+async fn create_directories(client: &Client, tree: &Filling) -> Result<(), Error> {
     let create = |path: String| client.create(&path, b"", CreateMode::Persistent);
     all(tree.directories().map(create), Err).await
 }
@@ -69,7 +69,7 @@ async fn create_directories(client: &Client, tree: &Tree) -> Result<(), Error> {
 /// Creates the znodes; true if the user has not stopped it.
 async fn create(
     client: &Client,
-    tree: &Tree,
+    tree: &Filling,
     stop: &AtomicBool,
     told: &mut dyn FnMut(usize),
 ) -> Result<bool, Error> {

@@ -18,7 +18,7 @@ use super::process::{resident_bytes, system};
 use crate::BenchError;
 use crate::measure::{latencies, summary};
 use crate::report::Latency;
-use crate::workload::tree::Tree;
+use crate::workload::tree::Filling;
 
 /// Time between two looks at memory and files.
 const LOOK: Duration = Duration::from_millis(10);
@@ -38,12 +38,12 @@ pub(super) struct StalledWriter {
     host: String,
     runtime: Runtime,
     client: Client,
-    tree: Tree,
+    tree: Filling,
     chance: fastrand::Rng,
 }
 
 impl StalledWriter {
-    pub(super) fn new(host: &str, tree: &Tree) -> Result<StalledWriter, BenchError> {
+    pub(super) fn new(host: &str, tree: &Filling) -> Result<StalledWriter, BenchError> {
         let runtime = Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(system("start the client that writes"))?;
         let client = runtime.block_on(Client::connect(host, ClientOptions::default()));

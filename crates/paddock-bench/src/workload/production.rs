@@ -16,13 +16,13 @@ const ROOT: &str = "/clickhouse";
 /// The directory with the most children.
 const LARGE: &str =
     "/clickhouse/s3queue/0b1946ac-92ad-4c1e-8f35-7a5d86e3b0c2/processed-files-of-the-ingestion-queue/archive";
-/// Of this many znodes so many are in the large directory.
+/// Znodes of a number, the second, that are in the large directory.
 const LARGE_SHARE: (usize, usize) = (1055, 10_000);
 /// Numbers of the znodes of a table follow each other.
 const TABLE_ZNODES: usize = 1000;
-/// Of a thousand znodes so many have data.
+/// Znodes of a thousand that have data.
 const WITH_DATA: u64 = 568;
-/// Of so many znodes one has a large value.
+/// One znode of this number has a large value.
 const LARGE_VALUES: u64 = 100_000;
 /// Bytes of the largest value.
 const VALUE_BYTES_MAX: u64 = 254_000;
@@ -35,7 +35,7 @@ impl Production {
         let tables = format!("{ROOT}/tables");
         let of_table = |number| {
             let parts = parts_of_table(number);
-            // Those that all tables share are there by then.
+            // The first two are above all tables, and there by then.
             above(&parts).into_iter().skip(2).chain([parts]).collect::<Vec<_>>()
         };
         let tables_of = (0..self.znodes.div_ceil(TABLE_ZNODES)).flat_map(of_table);
@@ -112,7 +112,7 @@ mod tests {
         };
         near(mean(&|number| production.path(number).rsplit('/').next().map_or(0, str::len)), 23.7);
         near(mean(&|number| production.path(number).len()), 115.1);
-        // A few large values are as much as all others of some ten thousand znodes: their mean is not seen in so few.
+        // One large value is as much as those of thousands of znodes, so their mean shows in millions only.
         let (small, large): (Vec<usize>, Vec<usize>) =
             all().map(|number| production.value_bytes(number)).partition(|bytes| *bytes < 1000);
         let large_mean = VALUE_BYTES_MAX as f64 / 2.0 / LARGE_VALUES as f64;

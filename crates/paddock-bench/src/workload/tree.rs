@@ -1,4 +1,4 @@
-//! What a server is filled with: many znodes that are alike, or those of a production. How they are named, and what stands in them.
+//! Znodes that a server is filled with: many that are alike, or those of a production; their names, and their values.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,48 +7,52 @@ use super::production::Production;
 /// Znodes that a server is filled with, known by their numbers.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Tree {
+pub enum Filling {
     Alike { znodes: Znodes, values: Values },
     Production(Production),
 }
 
-impl Tree {
+impl Filling {
     /// Number of znodes, without the directories that they stand in.
     pub(crate) fn count(&self) -> usize {
         match self {
-            Tree::Alike { znodes, .. } => znodes.znodes,
-            Tree::Production(production) => production.znodes,
+            Filling::Alike { znodes, .. } => znodes.znodes,
+            Filling::Production(production) => production.znodes,
         }
     }
 
     /// Paths of all directories, parents first.
     pub(crate) fn directories(&self) -> Box<dyn Iterator<Item = String> + '_> {
         match self {
-            Tree::Alike { znodes, .. } => Box::new((0..znodes.parents).map(|number| znodes.parent(number))),
-            Tree::Production(production) => Box::new(production.directories()),
+            Filling::Alike { znodes, .. } => {
+                Box::new((0..znodes.parents).map(|number| znodes.parent(number)))
+            }
+            Filling::Production(production) => Box::new(production.directories()),
         }
     }
 
     pub(crate) fn path(&self, number: usize) -> String {
         match self {
-            Tree::Alike { znodes, .. } => znodes.path(number),
-            Tree::Production(production) => production.path(number),
+            Filling::Alike { znodes, .. } => znodes.path(number),
+            Filling::Production(production) => production.path(number),
         }
     }
 
     /// A value that the znode of this number could have. It begins with the one for which `version` is that number, too, the same whenever it is asked for.
     pub(crate) fn value(&self, number: usize, version: usize) -> Vec<u8> {
         match self {
-            Tree::Alike { znodes, values } => values.of(version, znodes.value_bytes),
-            Tree::Production(production) => Values::Text.of(version, production.value_bytes(number)),
+            Filling::Alike { znodes, values } => values.of(version, znodes.value_bytes),
+            Filling::Production(production) => Values::Text.of(version, production.value_bytes(number)),
         }
     }
 
     /// Bytes of the names and values of all znodes, without their directories.
     pub(crate) fn content_bytes(&self) -> u64 {
         match self {
-            Tree::Alike { znodes, .. } => (znodes.znodes * (znodes.name_bytes + znodes.value_bytes)) as u64,
-            Tree::Production(production) => production.content_bytes(),
+            Filling::Alike { znodes, .. } => {
+                (znodes.znodes * (znodes.name_bytes + znodes.value_bytes)) as u64
+            }
+            Filling::Production(production) => production.content_bytes(),
         }
     }
 }

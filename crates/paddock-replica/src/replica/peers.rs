@@ -141,7 +141,8 @@ impl Replica<'_> {
             PeerMessage::Diverged { index, digest } => self.group.digests.on_diverged(index, digest),
             PeerMessage::WantsLead => self.on_wants_lead(from),
             PeerMessage::FileList { lines } => self.presence.file_lists.hear(from, &lines),
-            PeerMessage::Present { profile, level } => {
+            PeerMessage::Present { profile, sync_us, level } => {
+                self.presence.sync_times.hear(from, sync_us, now.monotonic_ms);
                 self.presence.levels.hear(from, level, now.monotonic_ms);
                 self.presence.processes.profiles.hear(from, profile);
             }
@@ -261,7 +262,8 @@ impl Replica<'_> {
             let others =
                 self.group.consensus.membership().all().filter(|id| *id != self.presence.options.member);
             let profile = self.presence.processes.profiles.own().to_vec();
-            let present = PeerMessage::Present { profile, level: self.presence.levels.own() }.encode();
+            let (sync_us, level) = (self.presence.sync_times.own_us(), self.presence.levels.own());
+            let present = PeerMessage::Present { profile, sync_us, level }.encode();
             self.group.outgoing.messages.extend(others.map(|id| (id, present.clone())));
         }
     }

@@ -61,6 +61,8 @@ pub struct Standing {
     pub groups: u32,
     /// Raft groups that this member leads.
     pub groups_led: u32,
+    /// Times that this member has handed the lead over, since it was started, because its disk was much slower than that of another voter.
+    pub slow_disk_handovers: u64,
 }
 
 /// A member as its leader sees it.
@@ -211,6 +213,7 @@ impl MemberFacts<'_> {
             sessions_expired: self.presence.sessions.expired,
             groups: 1,
             groups_led: self.group.consensus.is_leader().into(),
+            slow_disk_handovers: self.presence.sync_times.handed_over(),
         }
     }
 }

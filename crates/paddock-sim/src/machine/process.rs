@@ -16,6 +16,7 @@ use super::beside::{Beside, Others};
 use super::disk::SimDisk;
 use super::front::Workers;
 use super::shell::{Locked, RoundOutput, SimShell, SnapshotDesk};
+use crate::time::SimDuration;
 
 /// A member that works through this many rounds in one go does it for ever.
 const ROUNDS_MAX: usize = 100_000;
@@ -43,6 +44,8 @@ pub(crate) struct SimProcess {
     is_carrying: bool,
     /// True if the engine waits for the disk, and takes nothing.
     pub(crate) is_busy: bool,
+    /// Time that the last sync took.
+    pub(crate) last_sync: SimDuration,
     /// True if it has been told that there is something in the inbox.
     pub(crate) is_woken: bool,
     /// True if connections whose turns were cut short are to have their next ones some time from now.
@@ -71,6 +74,7 @@ impl SimProcess {
             has_ticked: false,
             is_carrying: true,
             is_busy: false,
+            last_sync: SimDuration::ZERO,
             is_woken: false,
             are_turns_planned: false,
         };
@@ -112,6 +116,11 @@ impl SimProcess {
         self.is_carrying = true;
     }
 
+    /// Times that it has handed the lead over because of its disk.
+    pub(crate) fn slow_disk_handovers(&self) -> u64 {
+        self.member.standing().slow_disk_handovers
+    }
+
     pub(crate) fn put(&mut self, input: Input) {
         self.inbox.push(input);
     }
@@ -151,8 +160,10 @@ impl SimProcess {
         round_output: &mut RoundOutput,
         others: &mut dyn Others,
     ) -> Result<NextWork, MemberError> {
+        let last_sync = self.last_sync;
         let SimProcess { member, state, outboxes, desk, workers, inbox, .. } = self;
-        let mut shell = SimShell { now, disk, state, outboxes, workers, desk, inbox, round_output, others };
+        let mut shell =
+            SimShell { now, last_sync, disk, state, outboxes, workers, desk, inbox, round_output, others };
         for _ in 0..ROUNDS_MAX {
             if self.is_carrying {
                 let synced = member.syncs();
@@ -188,10 +199,22 @@ impl SimProcess {
 
     /// The orderly end of a process whose engine rests.
     pub(crate) fn end(self, now: Now, disk: &SimDisk) -> Result<(), MemberError> {
-        let SimProcess { member, state, mut outboxes, mut desk, mut workers, mut inbox, .. } = self;
+        let SimProcess { member, state, mut outboxes, mut desk, mut workers, mut inbox, last_sync, .. } =
+            self;
         let (state, outboxes, desk, workers) = (&state, &mut outboxes, &mut desk, &mut workers);
         let (inbox, round_output, others) = (&mut inbox, &mut RoundOutput::default(), &mut ());
-        member.end(&mut SimShell { now, disk, state, outboxes, workers, desk, inbox, round_output, others })
+        member.end(&mut SimShell {
+            now,
+            last_sync,
+            disk,
+            state,
+            outboxes,
+            workers,
+            desk,
+            inbox,
+            round_output,
+            others,
+        })
     }
 
     pub(crate) fn conns(&self) -> impl Iterator<Item = ConnId> {

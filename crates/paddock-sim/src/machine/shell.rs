@@ -13,6 +13,7 @@ use paddock_storage::SnapshotError;
 use super::beside::{Beside, Others};
 use super::disk::SimDisk;
 use super::front::Workers;
+use crate::time::SimDuration;
 
 #[derive(Debug)]
 pub(crate) struct Locked(RefCell<Replicated>);
@@ -78,6 +79,8 @@ pub(crate) struct RoundOutput {
 
 pub(crate) struct SimShell<'a> {
     pub(crate) now: Now,
+    /// Time that the sync before took: how long one takes is drawn when it has begun.
+    pub(crate) last_sync: SimDuration,
     pub(crate) disk: &'a SimDisk,
     pub(crate) state: &'a Locked,
     pub(crate) outboxes: &'a mut Outboxes,
@@ -151,6 +154,10 @@ impl Shell for SimShell<'_> {
         let state = Some(self.state.0.borrow_mut());
         apply(&mut LockedState { shell: self, state });
         self.post();
+    }
+
+    fn sync_ms(&self, _began: Now) -> u64 {
+        self.last_sync.0 / 1000
     }
 
     fn committed(&mut self, entries: &[LogEntry]) {

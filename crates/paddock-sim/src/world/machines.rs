@@ -231,7 +231,7 @@ impl World {
             _ => None,
         };
         if let (Some(pause), Some(process)) = (pause, machine.process.as_mut()) {
-            process.is_busy = true;
+            (process.is_busy, process.last_sync) = (true, pause);
             self.plan_act(member, pause, Act::Done);
         }
         if self.machine(member).process.as_mut().is_some_and(SimProcess::has_ticked) {

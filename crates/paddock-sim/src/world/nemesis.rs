@@ -4,7 +4,7 @@ use paddock_chance::Chance;
 use paddock_replica::Role;
 
 use super::{World, WorldEvent};
-use crate::checks::Checked;
+use crate::checks::{Checked, ensure};
 use crate::client::Habits;
 use crate::faults::{End, Fault, Moment, Whom};
 use crate::machine::Machine;
@@ -20,6 +20,8 @@ use crate::trace::Telling;
 const FOREIGN_LIFE: SimDuration = SimDuration::seconds(5);
 /// After this time a leader has heard of a member that was started, and judged its disk.
 const LEADER_KNOWS: SimDuration = SimDuration::millis(2500);
+/// A leader whose disk has become slow leads for this time at most.
+const SLOW_LEADER_MAX: SimDuration = SimDuration::seconds(2);
 /// After this time another leader follows one that has ended.
 const NEXT_LEADER: SimDuration = SimDuration::seconds(4);
 
@@ -130,6 +132,7 @@ impl World {
                 let (member, now) = (self.whom(whom), self.now);
                 self.machine(member).clock.set_drift(now, millionths);
             }
+            Fault::SlowLeader { by, span } => self.slow_leader(by, span),
             Fault::SlowDisk { .. }
             | Fault::FailingDisk { .. }
             | Fault::FullDisk { .. }
@@ -186,6 +189,41 @@ impl World {
             }
             _ => unreachable!("that is no fault of a disk"),
         }
+    }
+
+    /// The disk of the leader becomes slow, if all other disks are as they should be.
+    fn slow_leader(&mut self, by: SimDuration, span: SimDuration) {
+        let now = self.now;
+        let is_slow = |machine: &Machine| machine.faults.slow.1 > now;
+        let leaders: Vec<u8> = self.leaders().collect();
+        if let [member] = leaders[..]
+            && !self.machines.iter().any(is_slow)
+        {
+            self.machine(member).faults.slow = (by, now + span);
+            let process = self.machine(member).process.as_ref();
+            let handovers = process.map_or(0, |process| process.slow_disk_handovers());
+            self.plan_in(SLOW_LEADER_MAX, WorldEvent::LookAtSlowLeader { member, handovers });
+        }
+    }
+
+    /// A leader with a slow disk has handed over, once and no more, unless it had done so before: then it may rest.
+    pub(super) fn look_at_slow_leader(&mut self, member: u8, handovers_before: u64) -> Checked {
+        let now = self.now;
+        let is_slow = self.machine(member).faults.slow.1 > now;
+        let leads = is_slow && self.leaders().any(|leader| leader == member);
+        let process = self.machine(member).process.as_ref();
+        let handovers = process.map_or(0, |process| process.slow_disk_handovers());
+        ensure!(
+            handovers_before > 0 || !leads,
+            "slow leaders",
+            "member {member} still leads, {SLOW_LEADER_MAX} after its disk has become slow"
+        );
+        ensure!(
+            handovers <= handovers_before + 1,
+            "slow leaders",
+            "member {member} has handed the lead over {handovers} times"
+        );
+        Ok(())
     }
 
     /// Less than half of the members may lose, in the whole run, what they were sure of. Those that know nothing yet would

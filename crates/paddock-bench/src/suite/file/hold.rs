@@ -8,7 +8,7 @@ use toml::Spanned;
 use super::duration;
 use crate::suite::{Grown, Growth, Idle, SnapshotPlan};
 use crate::workload::production::Production;
-use crate::workload::tree::{Tree, Values, Znodes};
+use crate::workload::tree::{Filling, Values, Znodes};
 
 /// The names of the servers that a measurement is made of, if not of all.
 pub(super) type Only = Option<Spanned<Vec<String>>>;
@@ -93,7 +93,7 @@ impl SnapshotEntry {
     pub(super) fn plan(&self) -> Result<SnapshotPlan, String> {
         let SnapshotEntry { znodes, value_bytes, name_bytes, parents, values, writes, .. } = *self;
         let znodes = checked(Znodes { znodes, value_bytes, name_bytes, parents })?;
-        snapshot(Tree::Alike { znodes, values }, writes, self.time, self.warm_up)
+        snapshot(Filling::Alike { znodes, values }, writes, self.time, self.warm_up)
     }
 }
 
@@ -102,13 +102,13 @@ impl ProductionEntry {
         if self.znodes == 0 {
             return Err("znodes must be at least 1".to_owned());
         }
-        let tree = Tree::Production(Production { znodes: self.znodes });
+        let tree = Filling::Production(Production { znodes: self.znodes });
         snapshot(tree, self.writes, self.time, self.warm_up)
     }
 }
 
 fn snapshot(
-    tree: Tree,
+    tree: Filling,
     writes: u64,
     time: Option<Duration>,
     warm_up: Option<Duration>,

@@ -1,7 +1,7 @@
 //! The costs of holding much, measured of a server that holds nothing.
 
 use super::*;
-use crate::workload::tree::{Tree, Values};
+use crate::workload::tree::{Filling, Values};
 
 /// The text of a figure of the first measurement, for each server.
 fn figures(summary: &Summary, name: &str) -> Vec<Option<String>> {
@@ -22,7 +22,7 @@ fn idle_sessions_are_opened_for_their_memory() {
 fn snapshots_are_waited_for() {
     let out = directory();
     let plan = SnapshotPlan {
-        tree: Tree::Alike {
+        tree: Filling::Alike {
             znodes: Znodes { znodes: 50, value_bytes: 10, name_bytes: 8, parents: 10 },
             values: Values::Text,
         },

@@ -41,6 +41,11 @@ pub(super) fn of_paddock(shared: &Shared) -> Vec<Metric> {
             "Number of the leader, 0 while none is known",
             s.standing.leader.unwrap_or(0),
         ),
+        counter(
+            "paddock_slow_disk_handovers",
+            "Times that this leader has handed over because its disk was much slower than another's",
+            s.standing.slow_disk_handovers,
+        ),
         gauge("paddock_zxid", "Newest zxid that is applied here", s.zxid.0),
         gauge("paddock_log_last_entry", "Last entry in the transaction log", s.standing.last_entry),
         gauge(
