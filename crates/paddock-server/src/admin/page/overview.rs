@@ -34,6 +34,8 @@ pub(crate) fn overview(admin: &Admin, _: Request) -> Response {
         "leader": status.standing.leader,
         "leads_for_ms": status.leads_for_ms,
         "term": status.standing.term,
+        "groups": status.standing.groups,
+        "groups_led": status.standing.groups_led,
         "zxid": hexadecimal(status.zxid.0),
         "log": {
             "last_entry": status.standing.last_entry,
