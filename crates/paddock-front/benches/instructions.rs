@@ -85,11 +85,18 @@ fn path(n: usize) -> String {
     format!("/svc/node-{n:08}")
 }
 
-fn tree() -> Tree {
+fn list_path(list: usize) -> String {
+    if list == 0 { "/list".to_owned() } else { format!("/list-{list}") }
+}
+
+/// A tree with a number of znodes with a hundred children each, and a thousand others.
+fn tree(lists: usize) -> Tree {
     let mut tree = Tree::new();
-    let listed = (0..CHILDREN).map(|n| format!("/list/node-{n:08}"));
-    for path in ["/svc".to_owned(), "/list".to_owned()].into_iter().chain((0..ZNODES).map(path)).chain(listed)
-    {
+    let lists = (0..lists).map(list_path).flat_map(|list| {
+        let children: Vec<String> = (0..CHILDREN).map(|n| format!("{list}/node-{n:08}")).collect();
+        std::iter::once(list).chain(children)
+    });
+    for path in std::iter::once("/svc".to_owned()).chain((0..ZNODES).map(path)).chain(lists) {
         let (mut body, mut command) = (Vec::new(), Vec::new());
         encode::create_open(&mut body, &path, Some(&DATA), CreateMode::Persistent);
         Command::encode(
@@ -113,10 +120,26 @@ fn settings(rates: &str) -> Settings {
 }
 
 fn scene(rates: &str) -> Scene {
+    scene_of(rates, 1)
+}
+
+/// As many lists as requests, so many that some list might be too long to be answered in one step.
+fn scene_of_lists() -> Scene {
+    scene_of("", REQUESTS)
+}
+
+/// A scene in which the list has been asked for.
+fn scene_of_listed() -> Scene {
+    let mut scene = scene("");
+    scene.serve(&requests(OpCode::GetChildren2));
+    scene
+}
+
+fn scene_of(rates: &str, lists: usize) -> Scene {
     let conn = ConnId::new(0, 1);
     let mut front = Front::new(settings(rates));
     front.accept(conn, ([127, 0, 0, 1], 1).into(), ());
-    let around = Surroundings { state: RefCell::new(State::new(tree())), mail: RefCell::default() };
+    let around = Surroundings { state: RefCell::new(State::new(tree(lists))), mail: RefCell::default() };
     let mut scene = Scene { front, around, conn, outboxes: Outboxes::new(1), sent: Vec::new() };
     let mut greeting = Vec::new();
     let password = Password::of_zookeeper(SESSION);
@@ -212,11 +235,15 @@ fn put_body(out: &mut Vec<u8>, op: OpCode, path: &str) {
 
 /// Frames of as many requests as come at once.
 fn requests(op: OpCode) -> Vec<u8> {
+    let path = |n| if op == OpCode::GetChildren2 { list_path(0) } else { path(n * STRIDE % ZNODES) };
+    framed((0..REQUESTS).map(|n| (op, path(n))))
+}
+
+fn framed(requests: impl Iterator<Item = (OpCode, String)>) -> Vec<u8> {
     let mut bytes = Vec::new();
-    for n in 0..REQUESTS {
-        let path = if op == OpCode::GetChildren2 { "/list".to_owned() } else { path(n * STRIDE % ZNODES) };
+    for ((op, path), xid) in requests.zip(1..) {
         frame::write(&mut bytes, |out| {
-            out.put_i32(n as i32 + 1);
+            out.put_i32(xid);
             out.put_i32(op.code());
             put_body(out, op, &path);
         });
@@ -224,9 +251,22 @@ fn requests(op: OpCode) -> Vec<u8> {
     bytes
 }
 
+/// A request for each list.
+fn requests_of_lists() -> Vec<u8> {
+    framed((0..REQUESTS).map(|n| (OpCode::GetChildren2, list_path(n))))
+}
+
+/// Creates below a znode whose list has been asked for.
+fn creates_in_list() -> Vec<u8> {
+    framed((0..REQUESTS).map(|n| (OpCode::Create, format!("/list/node-{n:08}"))))
+}
+
 #[library_benchmark]
 #[bench::get_data(scene(""), requests(OpCode::GetData))]
 #[bench::get_children(scene(""), requests(OpCode::GetChildren2))]
+#[bench::get_children_among_many(scene_of_lists(), requests(OpCode::GetChildren2))]
+#[bench::get_children_of_each(scene_of_lists(), requests_of_lists())]
+#[bench::create_in_listed(scene_of_listed(), creates_in_list())]
 #[bench::create(scene(""), requests(OpCode::Create))]
 #[bench::set_data(scene(""), requests(OpCode::SetData))]
 #[bench::multi(scene(""), requests(OpCode::Multi))]

@@ -91,6 +91,15 @@ impl ClickHouse {
         }
     }
 
+    /// Translates the head of a reply that is no refusal, without the rest of its frame.
+    pub(crate) fn translate_head(&mut self, out: &mut Vec<u8>, start: usize) {
+        if self.extensions.wide_xids {
+            let xid = i32::from_be_bytes(array(out, start + 4));
+            let wide = self.wide_xids.pop_front();
+            self.widen(wide.unwrap_or(xid.into()), out, start);
+        }
+    }
+
     fn widen(&self, xid: i64, out: &mut Vec<u8>, at: usize) {
         let len = i32::from_be_bytes(array(out, at)) + 4;
         let (mut head, xid) = (Vec::with_capacity(12), xid);

@@ -41,6 +41,7 @@ pub enum LimitHit {
     Rate,
     RateRefused,
     SoftRate,
+    ListBytes,
 }
 
 impl Limit for LimitHit {
@@ -59,6 +60,7 @@ impl Limit for LimitHit {
         LimitHit::Rate,
         LimitHit::RateRefused,
         LimitHit::SoftRate,
+        LimitHit::ListBytes,
     ];
 
     fn place(self) -> usize {
@@ -81,6 +83,7 @@ impl Limit for LimitHit {
             LimitHit::Rate => "rate",
             LimitHit::RateRefused => "rate_refused",
             LimitHit::SoftRate => "soft_rate",
+            LimitHit::ListBytes => "list_bytes",
         }
     }
 
@@ -113,6 +116,10 @@ impl Limit for LimitHit {
                 "request refused: its tenant asks for more than rate_limits allow, and it would wait longer than rate_wait_ms_max"
             }
             LimitHit::SoftRate => "tenant asks for more than its soft limit in rate_limits",
+            LimitHit::ListBytes => {
+                "list refused: its names take more than client_buffers_max allows all clients together; raise it, or list a znode with \
+                 fewer children"
+            }
         }
     }
 }

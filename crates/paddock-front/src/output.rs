@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use paddock_proto::blocks;
 
-use pieces::Pieces;
+use pieces::{Piece, Pieces};
 
 /// A buffer that grew beyond this is let go when it is empty, in bytes.
 pub(crate) const BUFFER_BYTES_KEPT: usize = 16 << 10;
@@ -78,13 +78,22 @@ impl Output {
 
     /// Appends bytes that other connections have, too. The client does not want them compressed.
     pub(crate) fn share(&mut self, shared: Arc<[u8]>) {
+        self.push(Piece::Shared(shared));
+    }
+
+    /// Appends names of a list that others may have, too. The client does not want them compressed.
+    pub(crate) fn share_names(&mut self, names: Arc<Vec<u8>>) {
+        self.push(Piece::Names(names));
+    }
+
+    fn push(&mut self, piece: Piece) {
         let own = std::mem::take(&mut self.bytes);
         if let Ahead::Nothing = self.ahead {
             self.ahead = Ahead::Pieces(Box::new(Pieces::behind(own)));
         } else if !own.is_empty() {
-            self.pieces().push_own(own);
+            self.pieces().push(Piece::Own(own));
         }
-        self.pieces().push_shared(shared);
+        self.pieces().push(piece);
     }
 
     fn pieces(&mut self) -> &mut Pieces {

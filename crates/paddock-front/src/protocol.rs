@@ -218,6 +218,13 @@ impl Protocol {
         }
     }
 
+    /// Translates the head of a reply that is no refusal, when no other bytes of its frame are behind it yet.
+    pub(crate) fn translate_head(&mut self, out: &mut Vec<u8>, start: usize) {
+        if let Some(clickhouse) = &mut self.clickhouse {
+            clickhouse.translate_head(out, start);
+        }
+    }
+
     #[inline]
     pub(crate) fn on_frame<'f>(
         &mut self,

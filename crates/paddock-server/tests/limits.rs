@@ -6,7 +6,7 @@ mod common;
 use std::time::Instant;
 
 use common::{PATIENCE, Stranger, config, connect, request, shutdown, word};
-use paddock_client::{AddWatchMode, CreateMode, ErrorCode, OpCode};
+use paddock_client::{AddWatchMode, Client, CreateMode, ErrorCode, Multi, OpCode};
 use paddock_proto::{encode, jute::Writer as _};
 use paddock_server::{ClientLimits, Config, MemoryMax, Server, WordList};
 
@@ -76,5 +76,39 @@ async fn no_more_sessions_and_watches_are_made_than_there_may_be() {
     client.send(&again).await;
     while client.receive().await.is_some() {}
     assert!(metric(&server, "zk_throttled_ops") >= 2);
+    shutdown(server).await;
+}
+
+/// Creates znodes below another one, with names of `name_bytes` bytes.
+async fn make_children(client: &Client, parent: &str, count: usize, name_bytes: usize) {
+    client.create(parent, b"", CreateMode::Persistent).await.unwrap();
+    let numbers: Vec<usize> = (0..count).collect();
+    for numbers in numbers.chunks(100) {
+        let multi = numbers.iter().fold(Multi::new(), |multi, number| {
+            multi.create(&format!("{parent}/{number:0name_bytes$}"), b"", CreateMode::Persistent)
+        });
+        client.multi(&multi).await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_list_that_is_too_long_is_refused_and_one_that_is_asked_for_again_is_kept() {
+    let directory = tempfile::tempdir().unwrap();
+    let config = Config { client_buffers_max: 1 << 20, words: WordList::All, ..config(directory.path()) };
+    let server = Server::start(config).unwrap();
+    let client = connect(&server).await;
+    // 1.2 MB of names.
+    make_children(&client, "/long", 3000, 400).await;
+    for _ in 0..2 {
+        let refused = client.get_children("/long").await.unwrap_err();
+        assert_eq!(refused.code(), Some(ErrorCode::BadArguments));
+    }
+    assert_eq!(metric(&server, "zk_prepared_list_bytes"), 0);
+
+    make_children(&client, "/short", 20, 40).await;
+    assert_eq!(client.get_children("/short").await.unwrap().len(), 20);
+    assert_eq!(metric(&server, "zk_prepared_list_bytes"), 0, "it was asked for once");
+    assert_eq!(client.get_children("/short").await.unwrap().len(), 20);
+    assert!((20 * 44..2000).contains(&metric(&server, "zk_prepared_list_bytes")));
     shutdown(server).await;
 }

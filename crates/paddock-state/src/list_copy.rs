@@ -1,13 +1,12 @@
 //! Long lists of children that are copied in portions, with the state let go between them.
 
+use std::sync::Arc;
+
 use paddock_proto::jute::Writer;
 use paddock_proto::{ChildFilter, ErrorCode, OpCode, Read, ReplyHeader, Request, Xid};
-use paddock_tree::{Asker, Copied, Guess, ListCopy, check_reply_bytes};
+use paddock_tree::{Asker, Copied, Guess, ListCopy, NameList, REPLY_BYTES_MAX};
 
 use crate::{Client, State};
-
-/// Length of a frame and a header in front of a list.
-const ROOM: usize = 4 + ReplyHeader::BYTES;
 
 /// A request for a long list, and as much of the answer as was copied.
 #[derive(Debug)]
@@ -15,6 +14,8 @@ pub struct LongList {
     pub xid: Xid,
     pub op: OpCode,
     body: Vec<u8>,
+    /// Bytes that the names are expected to take.
+    expected: usize,
     copy: Option<ChildrenCopy>,
     /// Times that the copying began.
     begun: u32,
@@ -29,9 +30,56 @@ pub struct ChildrenCopy {
 }
 
 impl ChildrenCopy {
-    /// The list as it goes over the wire, behind the room that was asked for.
-    pub fn into_bytes(self) -> Vec<u8> {
-        self.copy.into_bytes()
+    /// The list, once all of it was copied.
+    pub fn into_list(self) -> NameList {
+        self.copy.into_list()
+    }
+}
+
+/// A portion of a long list.
+#[derive(Clone, Copy, Debug)]
+pub struct ListPortion {
+    /// Children that are copied at a time in a first try.
+    pub children: usize,
+    /// Bytes of names above which a list is refused.
+    pub bytes_max: usize,
+}
+
+/// The reply to a request for a long list, a whole frame in pieces.
+#[derive(Debug)]
+pub struct ListReply {
+    /// Bytes in front of the names.
+    pub head: Vec<u8>,
+    /// Names, which other replies may share.
+    pub names: Vec<Arc<Vec<u8>>>,
+    /// Bytes behind the names.
+    pub tail: Vec<u8>,
+}
+
+impl ListReply {
+    /// Length in bytes.
+    pub fn bytes(&self) -> usize {
+        self.head.len() + self.names.iter().map(|names| names.len()).sum::<usize>() + self.tail.len()
+    }
+
+    /// Appends the frame.
+    pub fn append_to(&self, out: &mut Vec<u8>) {
+        out.reserve(self.bytes());
+        out.extend_from_slice(&self.head);
+        self.names.iter().for_each(|names| out.extend_from_slice(names));
+        out.extend_from_slice(&self.tail);
+    }
+
+    fn new(header: ReplyHeader, list: NameList, stat: Option<paddock_proto::Stat>) -> ListReply {
+        let mut tail = Vec::new();
+        if let Some(stat) = stat {
+            stat.encode(&mut tail);
+        }
+        let mut head = Vec::with_capacity(4 + ReplyHeader::BYTES + 4);
+        head.put_count(ReplyHeader::BYTES + 4 + list.bytes() + tail.len());
+        header.encode(&mut head);
+        head.put_count(list.count as usize);
+        ListReply { head, names: list.names, tail }
     }
 }
 
@@ -40,8 +88,9 @@ impl ChildrenCopy {
 pub enum LongListStep {
     /// There is more to be copied.
     Portion,
-    /// The reply, a whole frame.
-    Reply(Vec<u8>),
+    Reply(ListReply),
+    /// The list is refused with this error: it takes more bytes than it may, as many as this or about as many.
+    Refused(ErrorCode, usize),
     /// The list is to be answered as other requests are, in one step: it is not long any more, or it changes too often.
     AtOnce,
 }
@@ -50,8 +99,9 @@ impl LongList {
     /// Times that copying is begun. Each time the portions are longer, so that fewer changes come between them.
     const BEGUN_MAX: u32 = 4;
 
-    pub fn new(xid: Xid, op: OpCode, body: &[u8]) -> LongList {
-        LongList { xid, op, body: body.to_vec(), copy: None, begun: 0 }
+    /// A request for a list whose names take about `expected` bytes.
+    pub fn new(xid: Xid, op: OpCode, body: &[u8], expected: usize) -> LongList {
+        LongList { xid, op, body: body.to_vec(), expected, copy: None, begun: 0 }
     }
 
     pub fn body(&self) -> &[u8] {
@@ -63,9 +113,25 @@ impl LongList {
         self.copy = None;
     }
 
-    /// Size of the memory that it takes, in bytes.
+    /// Size of the memory that it takes, in bytes. All of the list counts from its beginning on.
     pub fn held_bytes(&self) -> usize {
-        self.body.capacity() + self.copy.as_ref().map_or(0, |list| list.copy.held_bytes())
+        let names = if self.is_begun() { self.expected.max(self.copied_bytes()) } else { 0 };
+        self.body.capacity() + names
+    }
+
+    /// Bytes that the names are expected to take.
+    pub fn expected_bytes(&self) -> usize {
+        self.expected
+    }
+
+    /// True if a part of it was copied.
+    pub fn is_begun(&self) -> bool {
+        self.copy.is_some()
+    }
+
+    /// Bytes of the names that were copied.
+    pub fn copied_bytes(&self) -> usize {
+        self.copy.as_ref().map_or(0, |list| list.copy.bytes())
     }
 
     /// Children that a portion has, if one of the first try has `children`.
@@ -91,14 +157,30 @@ fn list_of<'a>(client: &Client, op: OpCode, body: &'a [u8]) -> Option<(&'a str, 
 }
 
 impl State {
-    /// True if a request is for a list so long that it is to be copied in portions.
-    pub fn is_long_list(&self, client: &Client, op: OpCode, body: &[u8]) -> bool {
-        list_of(client, op, body).is_some_and(|(path, _)| self.tree().has_long_list(path))
+    /// Bytes that the names of a list are expected to take, if a request is for one so long that it is to be copied in portions. Also returns a
+    /// guess at the znode's place, which is the one that was given if nothing had to be looked up.
+    pub fn long_list(
+        &self,
+        client: &Client,
+        op: OpCode,
+        body: &[u8],
+        guess: Guess,
+    ) -> (Option<usize>, Guess) {
+        if !self.tree().may_have_long_list() {
+            return (None, guess);
+        }
+        let Some((path, _)) = list_of(client, op, body) else { return (None, guess) };
+        let (is_long, guess) = self.tree().has_long_list(path, guess);
+        (if is_long { self.tree().list_bytes_expected(path) } else { None }, guess)
     }
 
-    /// Begins to copy the list of children at a path, with `room` bytes of room in front. `None` if there is none, or none that is long.
-    pub fn begin_children_copy(&self, path: &str, room: usize) -> Option<ChildrenCopy> {
-        let copy = self.tree().begin_list_copy(path, room)?;
+    /// Begins to copy the list of children at a path. `None` if there is none, or none that is long.
+    pub fn begin_children_copy(&self, path: &str) -> Option<ChildrenCopy> {
+        self.begin_copy(path, self.tree().list_bytes_expected(path)?)
+    }
+
+    fn begin_copy(&self, path: &str, expected: usize) -> Option<ChildrenCopy> {
+        let copy = self.tree().begin_list_copy(path, expected)?;
         Some(ChildrenCopy { replaced: self.replaced(), copy })
     }
 
@@ -110,29 +192,38 @@ impl State {
         self.tree().copy_list(path, &mut children.copy, max)
     }
 
-    /// Copies the next children of a list, `children` of them in a portion of a first try. Once it has all, they are what the state shows in this
-    /// moment, and a watch that was asked for is set in it.
-    pub fn copy_long_list(&self, client: &Client, list: &mut LongList, children: usize) -> LongListStep {
+    /// Copies the next children of a list. Once it has all, they are what the state shows in this moment, and a watch that was asked for is set
+    /// in it. A list that takes more bytes than it may is refused before it is copied, as far as the length of some of its names tells that.
+    pub fn copy_long_list(&self, client: &Client, list: &mut LongList, portion: ListPortion) -> LongListStep {
         let Some((path, read)) = list_of(client, list.op, &list.body) else { return LongListStep::AtOnce };
         let asker =
             Asker { session: client.session, ids: client.ids(), dialect: client.dialect, guess: Guess::NONE };
+        let bytes_max = portion.bytes_max.min(REPLY_BYTES_MAX);
         if list.copy.is_none() {
             // A client that may not read it causes no work.
-            let may_read = self.tree().check_list(path, &asker).is_ok();
-            let begun = self.begin_children_copy(path, ROOM);
-            let Some(begun) = begun.filter(|_| may_read && list.begun < LongList::BEGUN_MAX) else {
+            let Some(expected) = self
+                .tree()
+                .list_bytes_expected(path)
+                .filter(|_| self.tree().check_list(path, &asker).is_ok())
+            else {
                 return LongListStep::AtOnce;
             };
-            list.copy = Some(begun);
+            if expected > bytes_max {
+                return LongListStep::Refused(ErrorCode::BadArguments, expected);
+            }
+            if list.begun == LongList::BEGUN_MAX {
+                return LongListStep::AtOnce;
+            }
+            list.expected = expected;
+            list.copy = self.begin_copy(path, expected);
             list.begun += 1;
         }
-        let max = list.portion(children);
+        let max = list.portion(portion.children);
         let copy = list.copy.as_mut().expect("it was begun");
         let copied = self.copy_children(path, copy, max);
-        if check_reply_bytes(copy.copy.held_bytes()).is_err() {
-            // The list is refused, as every reply that is longer than a frame.
-            (list.copy, list.begun) = (None, LongList::BEGUN_MAX);
-            return LongListStep::AtOnce;
+        let bytes = copy.copy.bytes();
+        if bytes > bytes_max {
+            return LongListStep::Refused(ErrorCode::BadArguments, bytes);
         }
         match copied {
             Copied::Portion => LongListStep::Portion,
@@ -141,20 +232,12 @@ impl State {
                 LongListStep::Portion
             }
             Copied::All => {
-                let stat = match self.end_list(client, path, &read, &asker) {
-                    Ok(stat) => stat,
-                    Err(_) => return LongListStep::AtOnce,
+                let Ok(stat) = self.end_list(client, path, &read, &asker) else {
+                    return LongListStep::AtOnce;
                 };
-                let copy = list.copy.take().expect("it was copied");
-                let mut reply = copy.into_bytes();
-                if let Some(stat) = stat {
-                    stat.encode(&mut reply);
-                }
-                let mut head = Vec::with_capacity(ROOM);
-                head.put_count(reply.len() - 4);
-                ReplyHeader::ok(list.xid, self.tree().zxid()).encode(&mut head);
-                reply[..ROOM].copy_from_slice(&head);
-                LongListStep::Reply(reply)
+                let names = list.copy.take().expect("it was copied").into_list();
+                let header = ReplyHeader::ok(list.xid, self.tree().zxid());
+                LongListStep::Reply(ListReply::new(header, names, stat))
             }
         }
     }

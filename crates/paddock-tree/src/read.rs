@@ -20,7 +20,7 @@ pub struct Asker<'a> {
 
 /// Place where a znode may be. It is checked, so a wrong one costs only time.
 #[derive(Clone, Copy, Debug)]
-pub struct Guess(NodeId);
+pub struct Guess(pub(crate) NodeId);
 
 /// Guesses about some paths, in their order. The default is none.
 #[derive(Debug)]
@@ -61,7 +61,7 @@ impl Iterator for Guesses {
 impl ExactSizeIterator for Guesses {}
 
 /// Bytes that fit into one reply: the length of a frame has 31 bits.
-pub(crate) const REPLY_BYTES_MAX: usize = 1 << 30;
+pub const REPLY_BYTES_MAX: usize = 1 << 30;
 
 impl Tree {
     /// Appends the body of the reply; after an error `out` is as before. Watches are not set here.
@@ -152,9 +152,7 @@ impl Tree {
 
     pub(crate) fn put_children(&self, node: NodeId, out: &mut Vec<u8>) {
         out.put_count(self.store.child_count(node) as usize);
-        for child in self.store.children(node) {
-            out.put_buffer(Some(self.store.name(child)));
-        }
+        self.store.put_names_of_children(node, out);
     }
 
     fn get_ephemerals(&self, prefix: &str, asker: &Asker<'_>, out: &mut Vec<u8>) {

@@ -17,6 +17,7 @@ mod journal;
 mod long_lists;
 mod look;
 mod node;
+mod prepared_lists;
 mod record;
 mod restore;
 mod rewrite;
@@ -33,9 +34,11 @@ use paddock_proto::{Acl, SessionId, Zxid};
 
 pub(crate) use acls::{AclId, is_world};
 pub(crate) use ahead::{Ahead, TOGETHER};
-pub(crate) use long_lists::{LONG_LIST, LongLists};
+pub use long_lists::Copied;
+pub(crate) use long_lists::{GrowingList, LONG_LIST, LongLists};
 pub(crate) use node::NodeId;
 pub use node::ZnodeKind;
+pub(crate) use prepared_lists::{Lookup, PreparedLists};
 pub(crate) use record::Record;
 pub use znode::Znode;
 
@@ -59,6 +62,7 @@ pub(crate) struct Store {
     /// Containers and TTL znodes: what may go without a client's deleting it.
     perishable: BTreeSet<NodeId>,
     long_lists: LongLists,
+    prepared_lists: PreparedLists,
     node_count: usize,
     ephemeral_count: usize,
     data_bytes: u64,

@@ -54,13 +54,25 @@ impl<H: Host> Connection<H> {
     /// True if others leave enough for a request and its reply. Who holds little and asks for little always may.
     #[inline]
     fn may_hold_more(&self, limits: &Limits) -> bool {
+        !limits.counters.buffers.is_short() || self.may_hold_more_than_is_left(limits)
+    }
+
+    #[cold]
+    fn may_hold_more_than_is_left(&self, limits: &Limits) -> bool {
         let buffers = &limits.counters.buffers;
-        // What is set needs no memory any more.
-        let sets_watches = matches!(self.long_request.as_deref(), Some(LongRequest::Watches(_)));
-        if !buffers.is_short() || sets_watches {
+        // What is set needs no memory any more, and a list that is being copied has had its memory from the beginning on.
+        let has_its_memory = match self.long_request.as_deref() {
+            Some(LongRequest::Watches(_)) => true,
+            Some(LongRequest::List(copy)) => copy.list.is_begun(),
+            None => false,
+        };
+        if has_its_memory {
             return true;
         }
-        let expected = self.queue.reply_bytes_expected();
+        let expected = match self.long_request.as_deref() {
+            Some(LongRequest::List(copy)) => copy.list.expected_bytes(),
+            _ => self.queue.reply_bytes_expected(),
+        };
         let own = self.holding.as_ref().map_or(0, |holding| holding.bytes);
         let has_room_for_reply = expected <= limits.little_bytes || expected <= buffers.left();
         // A request may be larger than all that is left, if it is the only one.

@@ -4,7 +4,7 @@ use paddock_proto::jute::Writer;
 use paddock_proto::{
     ConnectResponse, ErrorCode, OpCode, ReplyHeader, Request, WatchRequest, Xid, Zxid, frame,
 };
-use paddock_state::{Client, Now, State};
+use paddock_state::{Client, ListReply, Now, State};
 use paddock_tree::Guess;
 
 use super::Connection;
@@ -68,21 +68,25 @@ impl<H: Host> Connection<H> {
         host.note(FrontEvent::Read { op, reply_bytes });
     }
 
-    /// Sends the reply to a long list, a whole frame.
-    pub(crate) fn send_list(&mut self, op: OpCode, reply: Vec<u8>, span: Option<H::Span>, host: &H) {
+    /// Sends the reply to a long list. Its names have megabytes: they are copied once more only to be compressed.
+    pub(crate) fn send_list(&mut self, op: OpCode, reply: ListReply, span: Option<H::Span>, host: &H) {
         if let Some(span) = span {
-            host.end_span(span, Some(&reply));
+            host.end_span(span, Some(&reply.head));
         }
         let out = &mut self.output.bytes;
         let before = out.len();
-        if out.is_empty() {
-            // The reply has megabytes: they are not copied once more.
-            *out = reply;
+        let mut reply_bytes = reply.bytes();
+        if self.protocol.is_compressed() {
+            reply.append_to(out);
+            self.protocol.translate(Packet::Reply, out, before);
+            reply_bytes = out.len() - before;
         } else {
-            out.extend_from_slice(&reply);
+            out.extend_from_slice(&reply.head);
+            self.protocol.translate_head(out, before);
+            reply_bytes += out.len() - before - reply.head.len();
+            reply.names.into_iter().for_each(|names| self.output.share_names(names));
+            self.output.bytes.extend_from_slice(&reply.tail);
         }
-        self.protocol.translate(Packet::Reply, out, before);
-        let reply_bytes = out.len() - before;
         self.queue.note_reply(reply_bytes);
         host.note(FrontEvent::Read { op, reply_bytes });
     }

@@ -1,7 +1,7 @@
 //! A connection's turn: requests are split off what it has sent, and read from the state or handed to the engine.
 
 use paddock_proto::{ErrorCode, OpCode, Xid, Zxid, blocks};
-use paddock_state::{ClientInput, LongList, LongListStep, State};
+use paddock_state::{ClientInput, ListPortion, LongList, LongListStep, State};
 use paddock_tree::{Guess, Guesses};
 
 use super::Front;
@@ -38,6 +38,11 @@ enum Admission {
 fn is_rated(op: i32) -> bool {
     use OpCode::{Auth, CloseSession, Ping, Sasl, SetWatches, SetWatches2};
     ![Auth, CloseSession, Ping, Sasl, SetWatches, SetWatches2].iter().any(|exempt| exempt.code() == op)
+}
+
+/// True if a request asks for all children of a znode, or for some of them.
+fn is_list_of_children(op: OpCode) -> bool {
+    matches!(op, OpCode::GetChildren | OpCode::GetChildren2 | OpCode::FilteredList)
 }
 
 /// A connection's turn: the frames that have come together, taken one by one. Their reads share one lock of the state, their
@@ -240,13 +245,8 @@ impl<'a, H: Host> Turn<'a, H> {
                         connection
                             .do_in_portions(LongRequest::Watches(WatchesToSet::new(xid, portions, span)));
                     }
-                    None if self.is_long_list(connection, op, body) => {
-                        let list = LongList::new(xid, op, body);
-                        connection.do_in_portions(LongRequest::List(ListToCopy {
-                            list,
-                            span,
-                            bytes: frame.len(),
-                        }));
+                    None if is_list_of_children(op) => {
+                        self.take_list(connection, frame.len(), (xid, op, body), span);
                     }
                     None => self.read(connection, frame.len(), (xid, op, body), span),
                 }
@@ -318,33 +318,60 @@ impl<'a, H: Host> Turn<'a, H> {
         true
     }
 
-    /// True if a request is for a list so long that it is answered in portions.
-    fn is_long_list(&mut self, connection: &mut Connection<H>, op: OpCode, body: &[u8]) -> bool {
-        let is_list = matches!(op, OpCode::GetChildren | OpCode::GetChildren2 | OpCode::FilteredList);
+    /// Takes a request for a list of children, which is answered in portions if it is long.
+    #[inline(never)]
+    fn take_list(
+        &mut self,
+        connection: &mut Connection<H>,
+        bytes: usize,
+        (xid, op, body): (Xid, OpCode, &[u8]),
+        span: Option<H::Span>,
+    ) {
         // What every read has to see the engine asks of the quorum.
-        if !is_list || self.front.settings.linearizable_reads {
-            return false;
+        if self.front.settings.linearizable_reads {
+            return self.read(connection, bytes, (xid, op, body), span);
         }
-        let is_long = self.lock(connection).is_long_list(connection.client(), op, body);
+        let guess = if prefetch::is_read_of_one(op) { self.guesses.next() } else { None };
+        let state = self.lock(connection);
+        let (long, found) = state.long_list(connection.client(), op, body, guess.unwrap_or(Guess::NONE));
         if !connection.is_idle() {
             // Others may write while this turn hands more to the engine.
             self.state = None;
         }
-        is_long
+        match long {
+            Some(expected) => {
+                let list = LongList::new(xid, op, body, expected);
+                connection.do_in_portions(LongRequest::List(ListToCopy { list, span, bytes }));
+            }
+            None if connection.is_idle() => self.answer_guessed(connection, (xid, op, body), found, span),
+            None => self.read(connection, bytes, (xid, op, body), span),
+        }
     }
 
     /// Copies a portion of a long list, if there is one, and answers it with the last one.
     fn copy_list(&mut self, connection: &mut Connection<H>) -> bool {
-        let Some(mut list) = connection.take_list() else { return false };
+        let Some(list) = connection.take_list() else { return false };
+        self.copy_portion(connection, list);
+        true
+    }
+
+    #[inline(never)]
+    fn copy_portion(&mut self, connection: &mut Connection<H>, mut list: ListToCopy<H::Span>) {
         let (host, children) = (self.host, self.front.settings.limits.children_per_turn);
+        let bytes_max = self.front.settings.limits.counters.buffers.max();
         let state = self.lock(connection);
         if connection.is_silenced() {
             // The end came with the mail: the connection has no watches any more.
-            connection.do_in_portions(LongRequest::List(list));
-            return true;
+            return connection.do_in_portions(LongRequest::List(list));
         }
-        match state.copy_long_list(connection.client(), &mut list.list, children) {
-            LongListStep::Portion => connection.do_in_portions(LongRequest::List(list)),
+        let before = list.list.copied_bytes();
+        match state.copy_long_list(connection.client(), &mut list.list, ListPortion { children, bytes_max }) {
+            LongListStep::Portion => {
+                let copied = list.list.copied_bytes().saturating_sub(before);
+                connection.do_in_portions(LongRequest::List(list));
+                // A connection whose list is being copied is not still.
+                connection.count_memory(copied, &self.front.settings.limits);
+            }
             LongListStep::AtOnce => {
                 let ListToCopy { list, span, bytes } = list;
                 self.read(connection, bytes, (list.xid, list.op, list.body()), span);
@@ -354,8 +381,13 @@ impl<'a, H: Host> Turn<'a, H> {
                 self.replies += 1;
                 connection.send_list(list.list.op, reply, list.span, host);
             }
+            LongListStep::Refused(error, list_bytes) => {
+                let ListToCopy { list, span, .. } = list;
+                let detail = format_args!("{}: about {list_bytes} bytes", list.op.short_name());
+                self.hit(connection, LimitHit::ListBytes, &detail);
+                self.decline(connection, (list.xid, list.op, error), span);
+            }
         }
-        true
     }
 
     fn take_token(&mut self, connection: &mut Connection<H>, xid: Xid, body: &[u8], span: Option<H::Span>) {
@@ -436,9 +468,20 @@ impl<'a, H: Host> Turn<'a, H> {
         span: Option<H::Span>,
     ) {
         let guess = if prefetch::is_read_of_one(request.1) { self.guesses.next() } else { None };
+        self.answer_guessed(connection, request, guess.unwrap_or(Guess::NONE), span);
+    }
+
+    #[inline]
+    fn answer_guessed(
+        &mut self,
+        connection: &mut Connection<H>,
+        request: (Xid, OpCode, &[u8]),
+        guess: Guess,
+        span: Option<H::Span>,
+    ) {
         let host = self.host;
         let state = self.lock_for_answer(connection);
-        connection.answer(request, guess.unwrap_or(Guess::NONE), state, span, host);
+        connection.answer(request, guess, state, span, host);
         self.replies += 1;
     }
 

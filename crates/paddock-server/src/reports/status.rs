@@ -46,6 +46,8 @@ pub(crate) struct Status {
     /// The last reply, the smallest, the largest; -1 while there was none.
     pub(crate) reply_bytes: (i64, i64, i64),
     pub(crate) auth_failed: u64,
+    /// Bytes of lists that are kept for clients that ask again.
+    pub(crate) prepared_list_bytes: usize,
     /// Bytes that clients hold together.
     pub(crate) client_buffer_bytes: usize,
     /// The label of each limit, and the number of times that it was hit.
@@ -108,6 +110,7 @@ impl Status {
             watches: state.state().watches().count(),
             reply_bytes: stats.replies.get(),
             auth_failed: stats.auth_failed.load(Relaxed),
+            prepared_list_bytes: tree.prepared_list_bytes(),
             client_buffer_bytes: shared.limits.counters.buffers.held(),
             snapshots_failed: shared.statistics.snapshots.failures(),
             tenants: shared.limits.counters.rates.tenants(TENANTS_MAX),

@@ -123,7 +123,6 @@ impl Store {
 
         let extra = self.extra_mut(parent);
         extra.children += 1;
-        let children = extra.children;
         let second = std::mem::replace(&mut extra.first_child, id);
         self.nodes[id.0].next = second;
         self.nodes[id.0].previous = NodeId::NONE;
@@ -131,13 +130,14 @@ impl Store {
             self.nodes[second.0].previous = id;
         }
         self.enroll(id);
-        self.note_list_change(parent, children);
+        self.note_in_lists(parent, id, true);
         self.node_count += 1;
     }
 
     /// The opposite of `attach`.
     pub(super) fn detach(&mut self, id: NodeId) {
         let &Node { parent, next, previous, .. } = &self.nodes[id.0];
+        self.note_in_lists(parent, id, false);
         self.index.remove(self.hash(id), id);
 
         match previous {
@@ -147,12 +147,16 @@ impl Store {
         if next != NodeId::NONE {
             self.nodes[next.0].previous = previous;
         }
-        let extra = self.extra_mut(parent);
-        let children = extra.children;
-        extra.children -= 1;
-        self.note_list_change(parent, children);
+        self.extra_mut(parent).children -= 1;
         self.dismiss(id);
         self.node_count -= 1;
+    }
+
+    /// Notes in the lists that are kept or being copied that a child is about to go, or has just come.
+    #[inline]
+    fn note_in_lists(&mut self, parent: NodeId, child: NodeId, has_come: bool) {
+        self.note_in_growing_lists(parent, child, has_come);
+        self.note_in_prepared_list(parent, child, has_come);
     }
 
     fn enroll(&mut self, id: NodeId) {

@@ -26,6 +26,10 @@ pub(super) struct Index {
 pub(super) struct NameHash(u64);
 
 impl NameHash {
+    pub(super) fn number(self) -> u64 {
+        self.0
+    }
+
     fn of_entry(self) -> EntryHash {
         self.0 as EntryHash
     }

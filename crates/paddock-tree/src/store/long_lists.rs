@@ -1,24 +1,65 @@
-//! Long lists of children, which are copied in portions: a copy has to notice that it has changed meanwhile.
+//! Long lists of children that are copied in portions, and keep up with the children that come and go between them.
+//!
+//! A child that comes is in front of all others, so the copying never meets it; one that goes may have been copied. So a list notes both, and
+//! takes them up in its next portion. All who ask for the same list meanwhile share the copy.
 
-use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
+use super::prepared_lists::ListNames;
 use super::{NodeId, Store};
 
 /// Children of a znode above which its list is long, unless [`crate::Tree::set_long_list`] says otherwise.
 pub(crate) const LONG_LIST: u32 = 2000;
+/// Bytes of changes between two portions, beside a quarter of the list, above which a copy does not keep up.
+const PENDING_BYTES: usize = 64 << 10;
 
-/// Lists that are long, and how often each has changed.
+/// Lists that are being copied.
 #[derive(Debug)]
 pub(crate) struct LongLists {
-    /// Children of a znode above which it is counted how often one came or went.
+    /// Children of a znode above which its list is long.
     above: u32,
-    /// Number of times that a child came or went while the list was long, by parent.
-    changes: BTreeMap<NodeId, u64>,
+    growing: Mutex<Vec<Weak<Mutex<GrowingList>>>>,
+}
+
+/// The names that were copied so far.
+#[derive(Debug)]
+pub(crate) struct GrowingList {
+    parent: NodeId,
+    /// The child that is copied next.
+    next: Option<NodeId>,
+    names: ListNames,
+    /// More changed between two portions than is noted.
+    is_overrun: bool,
+}
+
+/// Result of copying a portion.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Copied {
+    /// There are more children.
+    Portion,
+    /// The copy is the list as it is now.
+    All,
+    /// More children have come or gone than the copy can keep up with, or the znode has gone. The copy is worth nothing any more.
+    Outdated,
 }
 
 impl Default for LongLists {
     fn default() -> LongLists {
-        LongLists { above: LONG_LIST, changes: BTreeMap::new() }
+        LongLists { above: LONG_LIST, growing: Mutex::default() }
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl GrowingList {
+    fn note(&mut self, child: NodeId, behind: Option<NodeId>, name: &[u8], has_come: bool) {
+        if !has_come && self.next == Some(child) {
+            self.next = behind;
+        }
+        self.names.note(name, has_come);
+        self.is_overrun |= self.names.pending_bytes() > PENDING_BYTES + self.names.bytes() / 4;
     }
 }
 
@@ -33,25 +74,72 @@ impl Store {
         self.long_lists.above
     }
 
-    /// Number of times that a child of a znode came or went while its list was long. It never goes back, not even
-    /// when changes are taken back, or another znode takes the place of this one.
-    pub(crate) fn list_changes(&self, parent: NodeId) -> u64 {
-        self.long_lists.changes.get(&parent).copied().unwrap_or_default()
+    /// A copy of the list of a znode's children, whose names take about `expected` bytes: the one that is under way, if there is one.
+    pub(crate) fn growing_list(&self, parent: NodeId, expected: usize) -> Arc<Mutex<GrowingList>> {
+        let mut growing = lock(&self.long_lists.growing);
+        growing.retain(|list| list.strong_count() > 0);
+        let mut others = growing.iter().filter_map(Weak::upgrade);
+        let under_way = others.find(|list| {
+            let list = lock(list);
+            list.parent == parent && !list.is_overrun
+        });
+        under_way.unwrap_or_else(|| {
+            let next = self.extra(parent).first_child.some();
+            let names = ListNames::for_bytes(expected);
+            let list = Arc::new(Mutex::new(GrowingList { parent, next, names, is_overrun: false }));
+            growing.push(Arc::downgrade(&list));
+            list
+        })
     }
 
-    /// To be called with the number of children behind one that came, or before one that goes.
-    pub(super) fn note_list_change(&mut self, parent: NodeId, children: u32) {
-        if children > self.long_lists.above {
-            *self.long_lists.changes.entry(parent).or_default() += 1;
+    /// Takes up some changes, and copies at most `max` children. Returns the names, too, when all are there.
+    pub(crate) fn grow_list(
+        &self,
+        parent: NodeId,
+        list: &Mutex<GrowingList>,
+        max: usize,
+    ) -> (Copied, usize, Option<ListNames>) {
+        let mut list = lock(list);
+        if list.is_overrun || list.parent != parent {
+            return (Copied::Outdated, 0, None);
+        }
+        let hash = |name: &[u8]| self.name_hash(parent, name);
+        // To take up that a child has gone takes as long as to copy some: it is looked for.
+        list.names.settle_some((max / 4).max(16), hash);
+        for _ in 0..max {
+            let Some(child) = list.next else { break };
+            let name = self.name(child);
+            list.names.push(name, hash(name));
+            list.next = self.nodes[child.0].next.some();
+        }
+        let bytes = list.names.bytes();
+        if list.next.is_some() || list.names.has_pending() {
+            return (Copied::Portion, bytes, None);
+        }
+        (Copied::All, bytes, Some(list.names.clone()))
+    }
+
+    /// A child is about to go, or has just come.
+    #[inline]
+    pub(super) fn note_in_growing_lists(&mut self, parent: NodeId, child: NodeId, has_come: bool) {
+        let growing = self.long_lists.growing.get_mut().unwrap_or_else(PoisonError::into_inner);
+        if !growing.is_empty() {
+            self.note_list_change(parent, child, has_come);
         }
     }
 
-    /// The child with which the list begins. The others follow by [`Store::next_sibling`].
-    pub(crate) fn first_child(&self, parent: NodeId) -> Option<NodeId> {
-        self.extra(parent).first_child.some()
-    }
-
-    pub(crate) fn next_sibling(&self, child: NodeId) -> Option<NodeId> {
-        self.nodes[child.0].next.some()
+    #[cold]
+    fn note_list_change(&mut self, parent: NodeId, child: NodeId, has_come: bool) {
+        let node = &self.nodes[child.0];
+        let (name, behind) = (self.blobs.name(node.blob), node.next.some());
+        let growing = self.long_lists.growing.get_mut().unwrap_or_else(PoisonError::into_inner);
+        growing.retain(|list| {
+            let Some(list) = list.upgrade() else { return false };
+            let mut list = lock(&list);
+            if list.parent == parent {
+                list.note(child, behind, name, has_come);
+            }
+            true
+        });
     }
 }

@@ -27,6 +27,7 @@ impl Store {
             ephemerals: BTreeMap::new(),
             perishable: Default::default(),
             long_lists: Default::default(),
+            prepared_lists: Default::default(),
             node_count: 0,
             ephemeral_count: 0,
             data_bytes: 0,

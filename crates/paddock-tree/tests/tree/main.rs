@@ -2,6 +2,7 @@
 
 mod hostile;
 mod installed;
+mod lists;
 mod older;
 mod random;
 mod saved;

@@ -93,14 +93,14 @@ fn encoded_names(shared: &Shared, ids: &Identities, path: &str) -> Result<Vec<u8
             let state = shared.state.read();
             let may_read = state.state().tree().check_list(path, &ids.asker());
             may_read.map_err(refused_by_state)?;
-            let Some(copy) = state.state().begin_children_copy(path, 0) else { break };
+            let Some(copy) = state.state().begin_children_copy(path) else { break };
             copy
         };
         loop {
             match shared.state.read().state().copy_children(path, &mut copy, PORTION) {
                 Copied::Portion => {}
                 Copied::Outdated => break,
-                Copied::All => return Ok(copy.into_bytes()),
+                Copied::All => return Ok(copy.into_list().to_bytes()),
             }
         }
     }

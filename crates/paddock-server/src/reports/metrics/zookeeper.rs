@@ -153,6 +153,11 @@ fn of_limits(s: &Status) -> Vec<Metric> {
             "Bytes of unanswered requests, and of answers and watch events that clients have not read, together",
             s.client_buffer_bytes,
         ),
+        gauge(
+            "prepared_list_bytes",
+            "Bytes of lists of children that are kept for those who ask for them again, 32 MiB at most",
+            s.prepared_list_bytes,
+        ),
         counter(
             "client_buffer_closed",
             "Connections that were closed because they held memory and did not read",
