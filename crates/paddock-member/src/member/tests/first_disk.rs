@@ -7,15 +7,24 @@ use super::*;
 const MEMBERS: &str = "server.1=one:2888:3888:participant;2181\nserver.2=other:2888:3888:participant;2181";
 
 /// One of two voters, on its own disk.
-struct Voter {
+pub(super) struct Voter {
     number: MemberNumber,
-    member: Member,
-    shell: TestShell,
+    pub(super) member: Member,
+    pub(super) shell: TestShell,
 }
 
 impl Voter {
     fn start(disk: &MemDisk, number: MemberNumber, seed: u64) -> Result<Voter, RecoveryError> {
-        let mut config = Config { member: number, seed, ..Config::small() };
+        Voter::start_as(disk, number, seed, Config::small())
+    }
+
+    pub(super) fn start_as(
+        disk: &MemDisk,
+        number: MemberNumber,
+        seed: u64,
+        config: Config,
+    ) -> Result<Voter, RecoveryError> {
+        let mut config = Config { member: number, seed, ..config };
         config.founding.membership = Membership::new(vec![1, 2], vec![]);
         config.founding.members = MEMBERS.to_owned();
         let now = Now { monotonic_ms: 1, wall_ms: seed as i64 * 1_000_000 };
@@ -31,12 +40,12 @@ impl Voter {
         self.work()
     }
 
-    fn work(&mut self) -> Vec<Vec<u8>> {
+    pub(super) fn work(&mut self) -> Vec<Vec<u8>> {
         while !matches!(self.member.work(&mut self.shell).unwrap(), Work::Nothing | Work::Shortage) {}
         self.shell.sent.drain(..).map(|(_, message)| message).collect()
     }
 
-    fn hear(&mut self, messages: Vec<Vec<u8>>) -> Vec<Vec<u8>> {
+    pub(super) fn hear(&mut self, messages: Vec<Vec<u8>>) -> Vec<Vec<u8>> {
         let from = u64::from(3 - self.number);
         let inputs: Vec<Input> = messages.into_iter().map(|bytes| Input::Peer { from, bytes }).collect();
         self.member.take(&self.shell, inputs);
@@ -45,7 +54,7 @@ impl Voter {
 }
 
 /// Ten seconds of two voters.
-fn live_together(voters: &mut [Voter; 2]) {
+pub(super) fn live_together(voters: &mut [Voter; 2]) {
     for _ in 0..10_000 / Member::TICK_MS {
         let [one, other] = voters;
         let (mut to_other, mut to_one) = (one.pass_time(), other.pass_time());

@@ -3,6 +3,7 @@
 use paddock_replica::GroupStanding;
 use paddock_tree::FeatureLevel;
 
+use super::first_disk::{Voter, live_together};
 use super::*;
 
 const GROUPS: u32 = 4;
@@ -176,4 +177,44 @@ fn a_survivor_does_not_begin_anew_with_several_groups() {
     let MemberError::Recovery(RecoveryError::SeveralGroups { groups: GROUPS, .. }) = &refused else {
         panic!("{refused}");
     };
+}
+
+/// A member's new process acknowledges more than its disk had at its start: that was not acknowledged by the process before.
+#[test]
+fn a_member_that_was_started_again_is_admitted_to_all_groups() {
+    let disks = [MemDisk::new(1), MemDisk::new(2)];
+    let start = |place: usize, seed: u64| {
+        Voter::start_as(&disks[place], place as MemberNumber + 1, seed, with_groups(GROUPS)).unwrap()
+    };
+    let mut voters = [start(0, 1), start(1, 2)];
+    live_together(&mut voters);
+    assert!(voters.iter().all(|voter| voter.member.group_count() == GROUPS as usize), "both have the groups");
+    let place = voters.iter().position(|voter| voter.member.role() == Role::Leader).unwrap();
+    if place == 1 {
+        voters.reverse();
+    }
+    let [mut leader, follower] = voters;
+    let other = 1 - place;
+    let now_ms = follower.shell.now.monotonic_ms;
+    drop(follower);
+    disks[other].crash();
+    leader.member.take(&leader.shell, [Input::LinkLost { peer: other as u64 + 1 }]);
+    let (conn, ids) = (conn(), ProvenIds::default());
+    let connect = ClientInput::Connect { conn, timeout_ms: 60_000, may_only_read: false, ids };
+    leader.member.take(&leader.shell, [Input::Client(connect)]);
+    let sent = leader.work();
+    assert!(!sent.is_empty(), "the entry goes to the follower");
+    let mut again = start(other, 3);
+    again.shell.now.monotonic_ms = now_ms;
+    let answers = again.hear(sent);
+    assert!(!answers.is_empty(), "it has the entry, and was not heard otherwise");
+    leader.hear(answers);
+    let mut voters = [leader, again];
+    if place == 1 {
+        voters.reverse();
+    }
+    live_together(&mut voters);
+    for voter in &voters {
+        assert!(voter.member.group_standings().all(|group| !group.is_silent && group.leader.is_some()));
+    }
 }
