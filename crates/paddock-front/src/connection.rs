@@ -17,7 +17,7 @@ use crate::audit::{AuditedWrite, refused_reconfig};
 use crate::clickhouse::Packet;
 use crate::host::{Answered, FrontEvent, Host, Received, TracedRequest};
 use crate::long_request::{ListToCopy, LongRequest};
-use crate::output::{Output, SharedEvent};
+use crate::output::{LargeBuffers, Output, SharedEvent};
 use crate::protocol::{Granted, Protocol};
 use crate::queue::Queue;
 use crate::rates::RateWait;
@@ -407,9 +407,21 @@ impl<H: Host> Connection<H> {
         self.output.unsent(self.protocol.is_compressed())
     }
 
+    /// Gets a large buffer for the replies of a turn, if one is kept. Returns true if it did.
+    #[inline]
+    pub(crate) fn borrow_buffer(&mut self, buffers: &mut LargeBuffers) -> bool {
+        self.output.borrow(buffers)
+    }
+
+    /// Gives it back if a small one is enough.
+    #[inline]
+    pub(crate) fn give_back_buffer(&mut self, buffers: &mut LargeBuffers) {
+        self.output.give_back_unused(buffers);
+    }
+
     /// The client was sent `bytes` of them.
-    pub(crate) fn advance(&mut self, bytes: usize, limits: &Limits) {
-        self.output.advance(bytes);
+    pub(crate) fn advance(&mut self, bytes: usize, buffers: &mut LargeBuffers, limits: &Limits) {
+        self.output.advance(bytes, buffers);
         self.count_memory(bytes, limits);
     }
 }

@@ -17,7 +17,7 @@ use paddock_state::{CONTACT_MAX_LEAST_MS, ClientInput, ConnId, Outbox};
 use crate::connection::Connection;
 use crate::host::{FrontEvent, Host, Served};
 use crate::long_multis::LongMultis;
-use crate::output::{SharedEvent, clear};
+use crate::output::{LargeBuffers, SharedEvent, clear};
 use crate::outstanding::FrontOutstanding;
 use crate::rates::RateSettings;
 use crate::{Condition, Settings};
@@ -33,6 +33,8 @@ pub struct Reached {
 
 /// Parcels of one delivery above which a connection is flushed once for all that it got, and not once for each.
 const REACHED_TURNS_MAX: usize = 256;
+/// Input of a turn that may hold many requests, in bytes.
+const MANY_REQUESTS_BYTES: usize = 256;
 
 /// Makes one of those that are about the same connection.
 fn merge(reached: &mut Vec<Reached>) {
@@ -62,6 +64,8 @@ pub struct Front<H: Host> {
     /// Connections that were heard since the last report.
     heard: Vec<ConnId>,
     reached: Vec<Reached>,
+    /// Buffers for the replies of turns that have many.
+    buffers: LargeBuffers,
     /// Emptied mail, kept for its memory.
     mail: Outbox,
     /// Clients held much together when that was looked at last.
@@ -80,6 +84,7 @@ impl<H: Host> Front<H> {
             outstanding_before_mail: 0,
             heard: Vec::new(),
             reached: Vec::new(),
+            buffers: LargeBuffers::default(),
             mail: Outbox::default(),
             is_memory_short: false,
         }
@@ -176,6 +181,7 @@ impl<H: Host> Front<H> {
             input.extend_from_slice(bytes);
         }
         connection.begin_turn();
+        let has_many = bytes.len() >= MANY_REQUESTS_BYTES && connection.borrow_buffer(&mut self.buffers);
         let mut turn = Turn::new(self, now_ms, host);
         let pending = if is_fresh { bytes } else { &input };
         let taken = if connection.protocol.is_compressed() {
@@ -184,6 +190,9 @@ impl<H: Host> Front<H> {
             turn.take_frames(connection, pending)
         };
         let served = turn.end();
+        if has_many {
+            connection.give_back_buffer(&mut self.buffers);
+        }
         if is_fresh {
             input.extend_from_slice(&bytes[taken..]);
         } else {
@@ -268,7 +277,7 @@ impl<H: Host> Front<H> {
                 return Ok(());
             }
             let sent = write(unsent)?;
-            connection.advance(sent, &self.settings.limits);
+            connection.advance(sent, &mut self.buffers, &self.settings.limits);
         }
     }
 

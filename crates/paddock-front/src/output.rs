@@ -1,11 +1,13 @@
 //! Bytes on their way to a client.
 
+mod large_buffers;
 mod pieces;
 
 use std::sync::Arc;
 
 use paddock_proto::blocks;
 
+pub(crate) use large_buffers::LargeBuffers;
 use pieces::{Piece, Pieces};
 
 /// A buffer that grew beyond this is let go when it is empty, in bytes.
@@ -70,6 +72,20 @@ impl Output {
         held_bytes(&self.bytes) + ahead
     }
 
+    /// Gets a large buffer for the replies of many requests, if nothing is on its way and one is kept. Returns true if it did.
+    #[inline]
+    pub(crate) fn borrow(&mut self, buffers: &mut LargeBuffers) -> bool {
+        self.bytes.is_empty() && buffers.lend(&mut self.bytes)
+    }
+
+    /// Gives the large buffer back if a small one is enough.
+    #[inline]
+    pub(crate) fn give_back_unused(&mut self, buffers: &mut LargeBuffers) {
+        if self.sent == 0 {
+            buffers.take_back_unused(&mut self.bytes);
+        }
+    }
+
     /// The first packet of a connection is never compressed, whatever the client has asked for in its greeting.
     #[inline]
     pub(crate) fn greeting(&mut self, is_compressed: bool) -> &mut Vec<u8> {
@@ -118,31 +134,36 @@ impl Output {
         &sending[self.sent..]
     }
 
-    /// The client was sent `bytes` of these.
+    /// The client was sent `bytes` of these. A large buffer that is empty then goes to those that are kept.
     #[inline]
-    pub(crate) fn advance(&mut self, bytes: usize) {
+    pub(crate) fn advance(&mut self, bytes: usize, buffers: &mut LargeBuffers) {
         self.sent += bytes;
         let sending = match &mut self.ahead {
             Ahead::Nothing => &mut self.bytes,
             Ahead::Packed(packed) => packed,
-            Ahead::Pieces(_) => return self.advance_pieces(),
+            Ahead::Pieces(_) => return self.advance_pieces(buffers),
         };
         assert!(self.sent <= sending.len(), "more was sent than there is");
         if self.sent == sending.len() {
-            clear(sending);
+            sending.clear();
+            buffers.take_back_sent(sending);
             self.sent = 0;
         }
     }
 
-    fn advance_pieces(&mut self) {
+    fn advance_pieces(&mut self, buffers: &mut LargeBuffers) {
         let sent = self.sent;
         let pieces = self.pieces();
         assert!(sent <= pieces.run_len(), "more was sent than there is");
         if sent == pieces.run_len() {
             let is_over = pieces.end_run();
             self.sent = 0;
-            if is_over {
-                self.ahead = Ahead::Nothing;
+            if is_over && let Ahead::Pieces(pieces) = std::mem::take(&mut self.ahead) {
+                let mut run = pieces.into_run();
+                buffers.take_back_sent(&mut run);
+                if self.bytes.capacity() == 0 {
+                    self.bytes = run;
+                }
             }
         }
     }
@@ -207,7 +228,7 @@ mod tests {
             let piece = &unsent[..unsent.len().min(step)];
             all.extend_from_slice(piece);
             let bytes = piece.len();
-            output.advance(bytes);
+            output.advance(bytes, &mut LargeBuffers::default());
         }
     }
 
@@ -241,7 +262,7 @@ mod tests {
     fn an_event_comes_behind_what_is_partly_sent() {
         let mut output = Output { bytes: b"reply".to_vec(), ..Output::default() };
         assert_eq!(output.unsent(false), b"reply");
-        output.advance(2);
+        output.advance(2, &mut LargeBuffers::default());
         output.share(Arc::from(&b"event"[..]));
         output.bytes.extend_from_slice(b"last");
         assert_eq!(output.unsent_bytes(), 3 + 5 + 4);

@@ -6,7 +6,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use super::{clear, held_bytes};
+use super::held_bytes;
 
 /// Bytes that are made ready for the socket at a time, at least.
 const RUN_BYTES: usize = 64 << 10;
@@ -95,10 +95,15 @@ impl Pieces {
         self.run().len()
     }
 
+    /// The buffer of the runs, empty.
+    pub(super) fn into_run(self) -> Vec<u8> {
+        self.run
+    }
+
     /// The run was sent. Returns true if nothing is left.
     pub(super) fn end_run(&mut self) -> bool {
         if self.whole.take().is_none() {
-            clear(&mut self.run);
+            self.run.clear();
         }
         self.pieces.is_empty()
     }
