@@ -19,7 +19,7 @@ pub(super) fn make_twice(
     first: &Folders,
 ) -> Result<bool, Error> {
     // The path has another length, and a blank.
-    let base = layout.dist_work("made again, elsewhere");
+    let base = layout.dist_work("made-again-elsewhere");
     let second = Folders {
         root: base.join("sources"),
         build: base.join("build"),
