@@ -75,7 +75,7 @@ impl Output {
     /// Gets a large buffer for the replies of many requests, if nothing is on its way and one is kept. Returns true if it did.
     #[inline]
     pub(crate) fn borrow(&mut self, buffers: &mut LargeBuffers) -> bool {
-        self.bytes.is_empty() && buffers.lend(&mut self.bytes)
+        matches!(self.ahead, Ahead::Nothing) && self.bytes.is_empty() && buffers.lend(&mut self.bytes)
     }
 
     /// Gives the large buffer back if a small one is enough.

@@ -330,8 +330,8 @@ impl Member {
     /// Begins a snapshot of a group if it is time, or goes on with its own. A member takes one at a time.
     /// Returns true if one has been completed.
     fn look_at_snapshots(&mut self, at: usize, shell: &mut impl Shell) -> bool {
-        let is_taking = |group: &MemberGroup| group.snapshots.is_under_way();
-        if self.groups.iter().enumerate().any(|(other, group)| other != at && is_taking(group)) {
+        // Only the home group's is taken beside other work.
+        if at > 0 && self.groups[0].snapshots.is_under_way() {
             return false;
         }
         let group = &mut self.groups[at];

@@ -41,8 +41,8 @@ settings! {
 }
 
 impl MemberSettings {
-    /// Largest number of Raft groups of an ensemble.
-    pub const GROUPS_MAX: i64 = 4096;
+    /// Largest number of Raft groups of an ensemble: each of them costs heartbeats and ticks, also while it is idle.
+    pub const GROUPS_MAX: i64 = 64;
     /// Sizes that files of the log can have.
     pub const SEGMENT_BYTES: RangeInclusive<i64> = 64 << 10..=1 << 30;
 }

@@ -105,6 +105,7 @@ impl Group {
             outgoing: QueuedEffects::default(),
         }
     }
+
     /// The group's number; 0 is the home group.
     pub fn number(&self) -> u32 {
         self.number

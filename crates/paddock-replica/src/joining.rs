@@ -118,7 +118,7 @@ impl Joining {
         }
     }
 
-    /// True if it is known that no voter has data, so that it is time to write the first entry.
+    /// True if it is time to write the first entry: no voter has data, or this member cannot have been in the group before.
     pub(crate) fn may_found(&self, founding: &Founding) -> bool {
         let founders = self.founders.as_ref().filter(|founders| !founders.is_writing());
         if founders.is_some_and(Founders::is_first_time) {

@@ -168,6 +168,11 @@ impl Leading {
         is_first
     }
 
+    /// The ensemble has this number of groups, whatever this leader has proposed: it may propose more again.
+    pub(crate) fn has_groups(&mut self, count: u32) {
+        self.proposed_groups = count;
+    }
+
     /// A tick has passed: an entry that should have named the ensemble may be proposed again.
     pub(crate) fn tick(&mut self) {
         self.has_proposed_unnamed = false;

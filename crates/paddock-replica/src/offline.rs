@@ -43,9 +43,11 @@ pub fn apply_and_tell(tree: &mut Tree, entry: &LogEntry, tell: &mut dyn FnMut(&T
     tell(tree, EntryPart::Membership(&format!("{configuration:?}")));
 }
 
-/// Notes groups in the state of the home group, which these members found. At a level without groups there are none, on any member.
+/// Notes groups in the state of the home group, which these members found. At a level without groups there are none, on any member; nor are there
+/// while members are being changed, since the groups would keep those from before.
 pub(crate) fn found_groups(tree: &mut Tree, count: u32, founders: &Membership) {
-    if tree.feature_level() >= FeatureLevel::SEVERAL_GROUPS {
+    let is_changing = tree.ensemble().is_some_and(|ensemble| ensemble.target.is_some());
+    if tree.feature_level() >= FeatureLevel::SEVERAL_GROUPS && !is_changing {
         let numbers = |ids: &[u64]| ids.iter().filter_map(|id| member_number(*id)).collect();
         let (voters, learners) = (numbers(&founders.voters), numbers(&founders.learners));
         tree.found_groups(count, GroupFounders { voters, learners });

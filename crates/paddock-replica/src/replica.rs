@@ -68,7 +68,7 @@ impl Replica<'_> {
         }
     }
 
-    /// Begins as the disk demands: founds, learns, or waits for admission.
+    /// Names what may be founded, then begins as the disk demands.
     fn begin(&mut self, now: Now, tree: &Tree) {
         self.group.disk_age.adopt(tree);
         let may_have_ensemble = !self.presence.options.founding.members.is_empty();

@@ -34,7 +34,7 @@ pub(crate) struct SyncTimes {
     /// Since when this leader has been too slow, and its syncs since then.
     slow: Option<(u64, u32)>,
     handed_over_at_ms: Option<u64>,
-    /// Times that this member has handed the lead over because of its disk.
+    /// Times that this member has asked another voter to lead because of its disk.
     handed_over: u64,
 }
 
@@ -62,7 +62,7 @@ impl SyncTimes {
         }
     }
 
-    /// Number of times that this member has handed the lead over because of its disk.
+    /// Number of times that this member has asked another voter to lead because of its disk.
     pub(crate) fn handed_over(&self) -> u64 {
         self.handed_over
     }

@@ -16,13 +16,13 @@ const ROOT: &str = "/clickhouse";
 /// The directory with the most children.
 const LARGE: &str =
     "/clickhouse/s3queue/0b1946ac-92ad-4c1e-8f35-7a5d86e3b0c2/processed-files-of-the-ingestion-queue/archive";
-/// Znodes of a number, the second, that are in the large directory.
+/// Share of the znodes that are in the large directory: the first of the second.
 const LARGE_SHARE: (usize, usize) = (1055, 10_000);
-/// Numbers of the znodes of a table follow each other.
+/// Znodes of one table; their numbers follow each other.
 const TABLE_ZNODES: usize = 1000;
 /// Znodes of a thousand that have data.
 const WITH_DATA: u64 = 568;
-/// One znode of this number has a large value.
+/// One znode in this many has a large value.
 const LARGE_VALUES: u64 = 100_000;
 /// Bytes of the largest value.
 const VALUE_BYTES_MAX: u64 = 254_000;

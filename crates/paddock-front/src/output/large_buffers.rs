@@ -31,6 +31,7 @@ impl LargeBuffers {
 
     #[inline(never)]
     fn lend_last(&mut self, buffer: &mut Vec<u8>) {
+        assert!(buffer.is_empty(), "a buffer is lent in the place of an empty one");
         let Some(large) = self.large.pop() else { return };
         self.bytes -= large.capacity();
         let small = std::mem::replace(buffer, large);

@@ -68,6 +68,9 @@ impl Replica<'_> {
         let before = tree.groups().count();
         found_groups(tree, count, founders);
         self.group.applied.groups = tree.groups().count();
+        if let Some(leading) = &mut self.group.leading {
+            leading.has_groups(self.group.applied.groups);
+        }
         let is_first_time = index > self.presence.logged_at_start && !self.group.joining.is_silent();
         self.note_new_groups(before, tree, is_first_time);
     }

@@ -61,7 +61,7 @@ pub struct Standing {
     pub groups: u32,
     /// Raft groups that this member leads.
     pub groups_led: u32,
-    /// Times that this member has handed the lead over, since it was started, because its disk was much slower than that of another voter.
+    /// Times that this member has asked another voter to lead, since it was started, because its disk was much slower than that of another voter.
     pub slow_disk_handovers: u64,
 }
 

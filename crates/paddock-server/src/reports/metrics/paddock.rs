@@ -43,7 +43,7 @@ pub(super) fn of_paddock(shared: &Shared) -> Vec<Metric> {
         ),
         counter(
             "paddock_slow_disk_handovers",
-            "Times that this leader has handed over because its disk was much slower than another's",
+            "Times that this leader has asked another member to lead because its disk was much slower",
             s.standing.slow_disk_handovers,
         ),
         gauge("paddock_zxid", "Newest zxid that is applied here", s.zxid.0),
