@@ -28,7 +28,7 @@ pub(crate) struct GrowingList {
     /// The child that is copied next.
     next: Option<NodeId>,
     names: ListNames,
-    /// More changed between two portions than is noted.
+    /// More changed between two portions than is noted. Nothing is held any more.
     is_overrun: bool,
 }
 
@@ -55,11 +55,17 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl GrowingList {
     fn note(&mut self, child: NodeId, behind: Option<NodeId>, name: &[u8], has_come: bool) {
+        if self.is_overrun {
+            return;
+        }
         if !has_come && self.next == Some(child) {
             self.next = behind;
         }
         self.names.note(name, has_come);
-        self.is_overrun |= self.names.pending_bytes() > PENDING_BYTES + self.names.bytes() / 4;
+        if self.names.pending_bytes() > PENDING_BYTES + self.names.bytes() / 4 {
+            // Connections may hold the copy for long before they go on with it, and find that it is worth nothing.
+            (self.is_overrun, self.next, self.names) = (true, None, ListNames::for_bytes(0));
+        }
     }
 }
 
@@ -141,5 +147,34 @@ impl Store {
             }
             true
         });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_copy_that_does_not_keep_up_holds_nothing_however_much_changes() {
+        let (child, name) = (NodeId::ROOT, b"0123456789".as_slice());
+        let mut list = GrowingList {
+            parent: child,
+            next: Some(child),
+            names: ListNames::for_bytes(0),
+            is_overrun: false,
+        };
+        (0..1000).for_each(|_| list.names.push(name, 0));
+        let mut most = 0;
+        for _ in 0..10_000 {
+            list.note(child, None, name, true);
+            most = most.max(list.names.pending_bytes());
+        }
+        assert!(list.is_overrun && list.next.is_none());
+        assert_eq!((list.names.bytes(), list.names.pending_bytes()), (0, 0));
+        assert!(most > PENDING_BYTES && most <= PENDING_BYTES + list_bytes(1000, name) / 4, "{most}");
+    }
+
+    fn list_bytes(children: usize, name: &[u8]) -> usize {
+        children * (4 + name.len())
     }
 }

@@ -108,7 +108,8 @@ impl ListTable {
         if list.names.has_pending() {
             let before = list.names.held_bytes();
             let fits = list.names.settle(hash);
-            self.bytes = self.bytes + list.names.held_bytes() - before;
+            assert!(list.names.held_bytes() < before, "a name takes less in the list than as a change");
+            self.bytes -= before - list.names.held_bytes();
             if !fits {
                 self.remove(place);
                 return Lookup::Missing { is_wanted: true };
@@ -187,6 +188,10 @@ impl ListTable {
         self.bytes += names.held_bytes() - before;
         if !is_worth_it {
             self.remove(place);
+        }
+        // A change takes no more once it is taken up, so the lists exceed the limit here or nowhere.
+        if self.bytes > self.bytes_max {
+            self.make_room(0);
         }
     }
 }

@@ -164,9 +164,7 @@ proptest! {
                 }
                 _ => {}
             }
-            // Changes that wait to be taken up are counted, and displace nothing: an eighth of a list, or a kilobyte.
-            let most = bytes_max + bytes_max / 8 + usize::from(PARENTS) * 6000;
-            prop_assert!(keeping.prepared_list_bytes() <= most, "{} of {bytes_max}", keeping.prepared_list_bytes());
+            prop_assert!(keeping.prepared_list_bytes() <= bytes_max, "{} of {bytes_max}", keeping.prepared_list_bytes());
             prop_assert_eq!(plain.prepared_list_bytes(), 0);
         }
         prop_assert_eq!(keeping.digest(), plain.digest());
@@ -240,4 +238,20 @@ fn lists_that_are_asked_for_displace_those_that_are_not() {
     assert_eq!(tree.prepared_list_bytes(), 0);
     (0..3).for_each(|_| drop(at_once(&tree, "/p0", 0)));
     assert_eq!(tree.prepared_list_bytes(), 0);
+}
+
+#[test]
+fn changes_of_lists_that_are_kept_stay_within_the_limit() {
+    let mut tree = tree(1 << 20);
+    for parent in 0..2 {
+        (1..40).for_each(|name| change(&mut tree, &Step::Create(parent, name)));
+        (0..2).for_each(|_| drop(at_once(&tree, &format!("/p{parent}"), 0)));
+    }
+    let both = tree.prepared_list_bytes();
+    tree.set_prepared_list_bytes_max(both);
+    assert_eq!(tree.prepared_list_bytes(), both);
+    change(&mut tree, &Step::Create(0, 40));
+    let one = tree.prepared_list_bytes();
+    assert!(one > 0 && one < both, "{one} of {both}: one of them has to go");
+    assert_eq!(at_once(&tree, "/p0", 0).len(), 40);
 }

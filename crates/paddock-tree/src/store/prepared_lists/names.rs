@@ -6,8 +6,12 @@ use paddock_proto::jute::Writer;
 
 /// Bytes of changes that are noted of a list however short it is.
 const PENDING_BYTES_MIN: usize = 1 << 10;
-/// Bytes of changes that are noted of the longest list: who asks next takes them all up, in some milliseconds at most.
-const PENDING_BYTES_MAX: usize = 32 << 10;
+/// Bytes of changes that are noted of the longest list: who asks next takes them all up.
+const PENDING_BYTES_MAX: usize = 8 << 10;
+/// Times the bytes of a list that may be looked through for names that went: to make it anew takes no longer.
+const SEARCH_TIMES_MAX: usize = 32;
+/// Bytes that may be looked through for names that went, however long the list is: about ten milliseconds.
+const SEARCH_BYTES_MAX: usize = 16 << 20;
 /// Size of a bucket, in bytes, up to which all names lie in one.
 const BUCKET_BYTES: usize = 64 << 10;
 /// Mean size of buckets, in bytes, above which a list has outgrown them.
@@ -32,6 +36,8 @@ pub(crate) struct ListNames {
     bytes: usize,
     /// Changes since, in their order: a byte, and the name behind its length.
     pending: Vec<u8>,
+    /// Names among the changes that went.
+    gone: usize,
 }
 
 impl ListNames {
@@ -41,7 +47,13 @@ impl ListNames {
             if bytes <= BUCKET_BYTES { 1 } else { (bytes.div_ceil(BUCKET_BYTES)).next_power_of_two() };
         // Hashes fill them evenly, or nearly so.
         let bucket_bytes = if buckets == 1 { bytes } else { bytes / buckets * 9 / 8 };
-        ListNames { buckets: vec![Arc::default(); buckets], bucket_bytes, bytes: 0, pending: Vec::new() }
+        ListNames {
+            buckets: vec![Arc::default(); buckets],
+            bucket_bytes,
+            bytes: 0,
+            pending: Vec::new(),
+            gone: 0,
+        }
     }
 
     /// A list of names that lie behind each other, each behind its length.
@@ -106,7 +118,11 @@ impl ListNames {
     pub(crate) fn note(&mut self, name: &[u8], has_come: bool) -> bool {
         self.pending.push(if has_come { CAME } else { WENT });
         self.pending.put_buffer(Some(name));
+        self.gone += usize::from(!has_come);
+        // Each that went is looked for in one bucket.
+        let search_max = (SEARCH_TIMES_MAX * self.bytes).min(SEARCH_BYTES_MAX);
         self.pending.len() <= (self.bytes / 8).clamp(PENDING_BYTES_MIN, PENDING_BYTES_MAX)
+            && self.gone * self.bytes <= search_max * self.buckets.len()
     }
 
     /// Takes up the changes. Returns false if the list has outgrown its buckets.
@@ -125,7 +141,10 @@ impl ListNames {
             let (record, behind) = from_record.split_at(record_len(from_record));
             match change {
                 CAME => self.insert(record, &hash),
-                _ => were_there &= self.remove(record, &hash),
+                _ => {
+                    self.gone -= 1;
+                    were_there &= self.remove(record, &hash);
+                }
             }
             rest = behind;
         }
@@ -240,5 +259,43 @@ mod tests {
         let mut names = ListNames::of_encoded(&encoded(&["a"]), hash);
         let noted = (0..1000).take_while(|_| names.note(b"0123456789", true)).count();
         assert_eq!(noted, PENDING_BYTES_MIN / 15);
+    }
+
+    /// A hash that fills buckets evenly with numbered names.
+    fn by_last_digits(name: &[u8]) -> u64 {
+        name[3..].iter().fold(0, |sum, digit| 10 * sum + u64::from(digit - b'0'))
+    }
+
+    fn numbered(children: usize) -> Vec<String> {
+        (0..children).map(|number| format!("{number:06}")).collect()
+    }
+
+    fn list_of(children: &[String]) -> ListNames {
+        let children: Vec<&str> = children.iter().map(String::as_str).collect();
+        ListNames::of_encoded(&encoded(&children), by_last_digits)
+    }
+
+    fn noted_until_too_many(names: &mut ListNames, changes: &[String], has_come: bool) -> usize {
+        changes.iter().take_while(|name| names.note(name.as_bytes(), has_come)).count()
+    }
+
+    /// The next reader takes the changes up, under the lock of all prepared lists.
+    #[test]
+    fn changes_are_not_kept_that_would_take_long_to_take_up() {
+        let children = numbered(100_000);
+        let one_bucket = &children[..6000];
+        assert_eq!(list_of(one_bucket).buckets.len(), 1);
+        assert_eq!(noted_until_too_many(&mut list_of(one_bucket), one_bucket, false), 32);
+        assert_eq!(noted_until_too_many(&mut list_of(one_bucket), one_bucket, true), 60_000 / 8 / 11);
+        // A list in two buckets: each is looked for in one of them.
+        let two_buckets = &children[..7000];
+        assert_eq!(noted_until_too_many(&mut list_of(two_buckets), two_buckets, false), 64);
+        let mut long = list_of(&children);
+        assert_eq!(noted_until_too_many(&mut long, &children, true), (8 << 10) / 11);
+        let mut long = list_of(&children);
+        assert_eq!(long.buckets.len(), 16);
+        assert_eq!(noted_until_too_many(&mut long, &children, false), (16 << 20) / (1_000_000 / 16));
+        // What was taken up does not count any more.
+        assert!(long.settle(by_last_digits) && long.note(children[99_999].as_bytes(), false));
     }
 }
