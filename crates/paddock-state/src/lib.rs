@@ -23,7 +23,7 @@ pub use conn::{Client, ConnId, Now};
 pub use contact::{CONTACT_MAX_LEAST_MS, TOUCH_DELAY_MS, contact_max_ms};
 pub use garbage::Garbage;
 pub use input::{ClientInput, ProvenIds, QueuedRead, RequestId, Resumption, Slot};
-pub use list_copy::{ChildrenCopy, ListPortion, ListReply, LongList, LongListStep};
+pub use list_copy::{ChildrenCopy, ListPortion, ListReply, LongList, LongListStep, is_list_of_children};
 pub use liveness::Liveness;
 pub use outbox::{Connected, EventMail, Outbox, Outboxes, Parcel};
 pub use serving::Serving;

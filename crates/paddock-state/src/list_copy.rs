@@ -8,6 +8,9 @@ use paddock_tree::{Asker, Copied, Guess, ListCopy, NameList, REPLY_BYTES_MAX};
 
 use crate::{Client, State};
 
+/// Factor by which the expected bytes of a list are above what a list may take, when it is refused without a copy.
+const EXPECTED_TIMES_MAX: usize = 4;
+
 /// A request for a long list, and as much of the answer as was copied.
 #[derive(Debug)]
 pub struct LongList {
@@ -140,9 +143,14 @@ impl LongList {
     }
 }
 
+/// True if a request asks for all children of a znode, or for some of them.
+pub fn is_list_of_children(op: OpCode) -> bool {
+    matches!(op, OpCode::GetChildren | OpCode::GetChildren2 | OpCode::FilteredList)
+}
+
 /// Path of a list of all children, and the read that asks for it.
 fn list_of<'a>(client: &Client, op: OpCode, body: &'a [u8]) -> Option<(&'a str, Read<'a>)> {
-    if !matches!(op, OpCode::GetChildren | OpCode::GetChildren2 | OpCode::FilteredList) {
+    if !is_list_of_children(op) {
         return None;
     }
     match Request::decode(op, body, client.dialect) {
@@ -193,7 +201,8 @@ impl State {
     }
 
     /// Copies the next children of a list. Once it has all, they are what the state shows in this moment, and a watch that was asked for is set
-    /// in it. A list that takes more bytes than it may is refused before it is copied, as far as the length of some of its names tells that.
+    /// in it. A list that takes more bytes than it may is refused: before it is copied if the length of some of its names tells that, and
+    /// otherwise as soon as the copy takes more.
     pub fn copy_long_list(&self, client: &Client, list: &mut LongList, portion: ListPortion) -> LongListStep {
         let Some((path, read)) = list_of(client, list.op, &list.body) else { return LongListStep::AtOnce };
         let asker =
@@ -208,14 +217,16 @@ impl State {
             else {
                 return LongListStep::AtOnce;
             };
-            if expected > bytes_max {
+            // The newest names may be longer than the others. The copy tells how long the list really is.
+            if expected / EXPECTED_TIMES_MAX > bytes_max {
                 return LongListStep::Refused(ErrorCode::BadArguments, expected);
             }
             if list.begun == LongList::BEGUN_MAX {
                 return LongListStep::AtOnce;
             }
-            list.expected = expected;
-            list.copy = self.begin_copy(path, expected);
+            // The copy gets no further than to the limit.
+            list.expected = expected.min(bytes_max);
+            list.copy = self.begin_copy(path, list.expected);
             list.begun += 1;
         }
         let max = list.portion(portion.children);

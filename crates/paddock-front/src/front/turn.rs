@@ -1,7 +1,7 @@
 //! A connection's turn: requests are split off what it has sent, and read from the state or handed to the engine.
 
 use paddock_proto::{ErrorCode, OpCode, Xid, Zxid, blocks};
-use paddock_state::{ClientInput, ListPortion, LongList, LongListStep, State};
+use paddock_state::{ClientInput, ListPortion, LongList, LongListStep, State, is_list_of_children};
 use paddock_tree::{Guess, Guesses};
 
 use super::Front;
@@ -38,11 +38,6 @@ enum Admission {
 fn is_rated(op: i32) -> bool {
     use OpCode::{Auth, CloseSession, Ping, Sasl, SetWatches, SetWatches2};
     ![Auth, CloseSession, Ping, Sasl, SetWatches, SetWatches2].iter().any(|exempt| exempt.code() == op)
-}
-
-/// True if a request asks for all children of a znode, or for some of them.
-fn is_list_of_children(op: OpCode) -> bool {
-    matches!(op, OpCode::GetChildren | OpCode::GetChildren2 | OpCode::FilteredList)
 }
 
 /// A connection's turn: the frames that have come together, taken one by one. Their reads share one lock of the state, their

@@ -284,9 +284,9 @@ fn stage_with_buffers(bytes: usize) -> FrontStage {
 }
 
 #[test]
-fn a_list_that_takes_more_than_all_clients_may_hold_is_refused_before_it_is_copied() {
-    // 2500 names of 14 bytes with their lengths, and a bit.
-    let mut stage = stage_with_buffers(30_000);
+fn a_list_that_takes_much_more_than_all_clients_may_hold_is_refused_before_it_is_copied() {
+    // 2500 names of 14 bytes with their lengths, and a bit: more than four times as much.
+    let mut stage = stage_with_buffers(8_000);
     let conn = stage.connect(1, FIRST, Extensions::default());
     for op in [OpCode::GetChildren, OpCode::GetChildren2] {
         stage.receive(conn, &[list(1, op, true), read(2)].concat());
@@ -295,6 +295,21 @@ fn a_list_that_takes_more_than_all_clients_may_hold_is_refused_before_it_is_copi
         assert_eq!(stage.replies(conn), [(2, None)], "the connection goes on");
     }
     assert_eq!(stage.around.state.borrow().watches().count(), 0);
+}
+
+/// The newest names are long, so the list is taken for longer than it is.
+#[test]
+fn a_list_that_is_expected_to_be_too_long_is_answered_if_it_is_not() {
+    let mut stage = stage_with_buffers(60_000);
+    (0..100).for_each(|number| create_znode(&stage, &format!("/a/{number:060}")));
+    let conn = stage.connect(1, FIRST, Extensions::default());
+    let expected = stage.around.state.borrow().tree().list_bytes_expected("/a").expect("it is long");
+    assert!(expected > 2 * 60_000 && expected < 4 * 60_000, "{expected} bytes");
+    stage.receive(conn, &list(1, OpCode::GetChildren, false));
+    for _ in 0..2 {
+        stage.front.resume(conn, 0, &stage.around);
+    }
+    assert!(stage.sent(conn) == answered_at_once(&stage, 1, OpCode::GetChildren));
 }
 
 /// The newest names are short, so the list is taken for shorter than it is.
