@@ -40,7 +40,7 @@ pub(crate) fn permission_names(perms: Perms) -> Vec<&'static str> {
 
 /// Children of a long list that are copied before others have the state.
 const PORTION: usize = 2000;
-/// Times that the copying of a long list is begun anew because it has changed. Then it is copied in one step.
+/// Times that the copying of a long list is begun anew because too much of it has changed. Then it is copied in one step.
 const BEGUN_MAX: usize = 4;
 
 /// Children in the order of their names, those whose names begin with `prefix`: the first ones behind `after`, or the last ones in front of
