@@ -110,16 +110,21 @@ def test_barrier_holds_until_removed(client, other):
 
 
 def test_double_barrier_enters_and_leaves_together(client, other):
-    order = []
+    order, entered = [], threading.Barrier(2, timeout=20)
 
     def work(session, name):
         barrier = session.DoubleBarrier("/barrier", 2, name)
         barrier.enter()
         order.append("in")
+        # One that leaves before the other has looked who is there takes itself away, and the other would wait for ever.
+        entered.wait()
         barrier.leave()
         order.append("out")
 
-    threads = [in_background(lambda: work(client, "a")), in_background(lambda: work(other, "b"))]
+    threads = [in_background(lambda: work(client, "a"))]
+    eventually(lambda: client.exists("/barrier") and len(client.get_children("/barrier")), 1)
+    assert order == []
+    threads.append(in_background(lambda: work(other, "b")))
     for thread in threads:
         thread.join(20)
     assert order == ["in", "in", "out", "out"]
