@@ -231,6 +231,7 @@ impl State {
         }
         let max = list.portion(portion.children);
         let copy = list.copy.as_mut().expect("it was begun");
+        copy.copy.answer_at_most(bytes_max);
         let copied = self.copy_children(path, copy, max);
         let bytes = copy.copy.bytes();
         if bytes > bytes_max {

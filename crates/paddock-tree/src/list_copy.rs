@@ -21,6 +21,8 @@ pub struct ListCopy {
     bytes: usize,
     /// The list is to be kept: it was asked for before.
     is_wanted: bool,
+    /// Bytes above which the list is not answered, and so not kept either.
+    bytes_max: usize,
 }
 
 #[derive(Debug)]
@@ -38,6 +40,11 @@ pub struct NameList {
 }
 
 impl ListCopy {
+    /// The list is only answered if it takes no more than these bytes.
+    pub fn answer_at_most(&mut self, bytes: usize) {
+        self.bytes_max = bytes;
+    }
+
     /// Bytes of the names that were copied, with their lengths.
     pub fn bytes(&self) -> usize {
         self.bytes
@@ -109,14 +116,20 @@ impl Tree {
         let parent = self.long_list_at(path)?;
         let whole = |names: Vec<Arc<Vec<u8>>>| {
             let list = NameList { count: self.store.child_count(parent), names };
-            ListCopy { parent, bytes: list.bytes(), progress: CopyProgress::Whole(list), is_wanted: false }
+            ListCopy {
+                parent,
+                bytes: list.bytes(),
+                progress: CopyProgress::Whole(list),
+                is_wanted: false,
+                bytes_max: usize::MAX,
+            }
         };
         Some(match self.store.prepared_list(parent) {
             Lookup::One(names) => whole(vec![names]),
             Lookup::Many(names) => whole(names),
             Lookup::Missing { is_wanted } => {
                 let progress = CopyProgress::Growing(self.store.growing_list(parent, expected));
-                ListCopy { parent, progress, bytes: 0, is_wanted }
+                ListCopy { parent, progress, bytes: 0, is_wanted, bytes_max: usize::MAX }
             }
         })
     }
@@ -131,7 +144,7 @@ impl Tree {
         copy.bytes = bytes;
         if let Some(names) = names {
             let count = self.store.child_count(copy.parent);
-            if copy.is_wanted {
+            if copy.is_wanted && bytes <= copy.bytes_max {
                 self.store.keep_list(copy.parent, names.clone());
             }
             copy.progress = CopyProgress::Whole(NameList { count, names: names.into_buckets() });
