@@ -339,7 +339,7 @@ fn a_server_that_dies_leaves_a_report() {
 #[test]
 fn a_run_goes_on_with_a_server_that_comes_back() {
     let mut server = Server::start(ServerKind::Paddock);
-    let mut run = start(&server, &["create", "--time", "6s", "--continue-on-errors"], 5000);
+    let mut run = start(&server, &["create", "--time", "20s", "--continue-on-errors"], 5000);
     server.kill();
     server.restart();
     let before = packets_received(&server);
