@@ -119,6 +119,8 @@ const UNKNOWN_WORD: &str =
     "a word that there is not is taken for the length of a request, which is too large";
 const ALONE: &str = "a member alone is a quorum of one; ZooKeeper tells it of ensembles only";
 const LEVELS: &str = "ZooKeeper has no feature levels";
+const GROUPS: &str = "an ensemble of ZooKeeper's has one group, and no number of them";
+const PREPARED_LISTS: &str = "ZooKeeper keeps no lists as they go over the wire";
 const DIGEST: &str = "ZooKeeper tells a digest after every 128 transactions, Paddock that of now";
 const BY_POST: &str =
     "any page can have a browser send a GET: what changes something is for administrators here, by POST";
@@ -164,6 +166,9 @@ const FIELDS: &[(&str, Meant, &str)] = &[
     ("mntr zk_memory_limit_exceeded", PaddockOnly, OWN_LIMITS),
     ("mntr zk_quorum_size", PaddockOnly, ALONE),
     ("mntr zk_feature_level", PaddockOnly, LEVELS),
+    ("mntr zk_groups", PaddockOnly, GROUPS),
+    ("mntr zk_groups_led", PaddockOnly, GROUPS),
+    ("mntr zk_prepared_list_bytes", PaddockOnly, PREPARED_LISTS),
     ("cons connection.*lat", Chance, TIME),
     ("cons connection.est", Values, TIME),
     (
@@ -208,6 +213,9 @@ const FIELDS: &[(&str, Meant, &str)] = &[
     ("/monitor memory_limit_exceeded", PaddockOnly, OWN_LIMITS),
     ("/monitor quorum_size", PaddockOnly, ALONE),
     ("/monitor feature_level", PaddockOnly, LEVELS),
+    ("/monitor groups", PaddockOnly, GROUPS),
+    ("/monitor groups_led", PaddockOnly, GROUPS),
+    ("/monitor prepared_list_bytes", PaddockOnly, PREPARED_LISTS),
     ("/monitor open_file_descriptor_count", Chance, MACHINE_FILES),
     ("/monitor packets_sent", Values, OWN_CONNECTION),
     ("/monitor uptime", Chance, TIME),
