@@ -82,7 +82,7 @@ impl Output {
     #[inline]
     pub(crate) fn give_back_unused(&mut self, buffers: &mut LargeBuffers) {
         if self.sent == 0 {
-            buffers.take_back_unused(&mut self.bytes);
+            buffers.take_back(&mut self.bytes);
         }
     }
 
@@ -146,7 +146,7 @@ impl Output {
         assert!(self.sent <= sending.len(), "more was sent than there is");
         if self.sent == sending.len() {
             sending.clear();
-            buffers.take_back_sent(sending);
+            buffers.take_back(sending);
             self.sent = 0;
         }
     }
@@ -160,7 +160,7 @@ impl Output {
             self.sent = 0;
             if is_over && let Ahead::Pieces(pieces) = std::mem::take(&mut self.ahead) {
                 let mut run = pieces.into_run();
-                buffers.take_back_sent(&mut run);
+                buffers.take_back(&mut run);
                 if self.bytes.capacity() == 0 {
                     self.bytes = run;
                 }

@@ -40,24 +40,16 @@ impl LargeBuffers {
         }
     }
 
-    /// Takes a large buffer back that holds little, and leaves what it holds in a small one.
+    /// Takes a large buffer that holds little, or nothing since all was sent, and leaves what it holds in a small one.
     #[inline]
-    pub(crate) fn take_back_unused(&mut self, buffer: &mut Vec<u8>) {
+    pub(crate) fn take_back(&mut self, buffer: &mut Vec<u8>) {
         if buffer.len() <= BUFFER_BYTES_KEPT && buffer.capacity() > BUFFER_BYTES_KEPT {
-            self.take_back(buffer);
-        }
-    }
-
-    /// Takes a buffer whose bytes have all been sent, if it is large; that of the connection is a small one again.
-    #[inline]
-    pub(crate) fn take_back_sent(&mut self, buffer: &mut Vec<u8>) {
-        if buffer.is_empty() && buffer.capacity() > BUFFER_BYTES_KEPT {
-            self.take_back(buffer);
+            self.take_back_large(buffer);
         }
     }
 
     #[inline(never)]
-    fn take_back(&mut self, buffer: &mut Vec<u8>) {
+    fn take_back_large(&mut self, buffer: &mut Vec<u8>) {
         let mut small = self.small.pop().unwrap_or_else(|| Vec::with_capacity(BUFFER_BYTES_KEPT));
         small.extend_from_slice(buffer);
         let mut large = std::mem::replace(buffer, small);
@@ -79,17 +71,17 @@ mod tests {
         let mut first = Vec::with_capacity(100);
         assert!(!buffers.lend(&mut first), "there is none yet");
         first = vec![1; BUFFER_BYTES_KEPT + 1];
-        buffers.take_back_sent(&mut first);
+        buffers.take_back(&mut first);
         assert_eq!(first.len(), BUFFER_BYTES_KEPT + 1, "it is not sent");
         first.clear();
-        buffers.take_back_sent(&mut first);
+        buffers.take_back(&mut first);
         assert!(first.capacity() <= BUFFER_BYTES_KEPT);
 
         let mut second = Vec::with_capacity(100);
         assert!(buffers.lend(&mut second) && second.capacity() > BUFFER_BYTES_KEPT);
         assert!(!buffers.lend(&mut first), "another connection has it");
         second.extend_from_slice(b"few");
-        buffers.take_back_unused(&mut second);
+        buffers.take_back(&mut second);
         assert_eq!((&second[..], second.capacity()), (&b"few"[..], 100));
         assert!(buffers.lend(&mut first));
     }
@@ -98,7 +90,7 @@ mod tests {
     fn no_more_than_a_few_megabytes_are_kept() {
         let mut buffers = LargeBuffers::default();
         for _ in 0..100 {
-            buffers.take_back_sent(&mut Vec::with_capacity(1 << 20));
+            buffers.take_back(&mut Vec::with_capacity(1 << 20));
         }
         assert_eq!((buffers.large.len(), buffers.bytes), (4, 4 << 20));
         (0..4).for_each(|_| assert!(buffers.lend(&mut Vec::new())));
