@@ -184,11 +184,11 @@ impl State {
 
     /// Begins to copy the list of children at a path. `None` if there is none, or none that is long.
     pub fn begin_children_copy(&self, path: &str) -> Option<ChildrenCopy> {
-        self.begin_copy(path, self.tree().list_bytes_expected(path)?)
+        self.begin_copy(path, self.tree().list_bytes_expected(path)?, usize::MAX)
     }
 
-    fn begin_copy(&self, path: &str, expected: usize) -> Option<ChildrenCopy> {
-        let copy = self.tree().begin_list_copy(path, expected)?;
+    fn begin_copy(&self, path: &str, expected: usize, bytes_max: usize) -> Option<ChildrenCopy> {
+        let copy = self.tree().begin_list_copy(path, expected, bytes_max)?;
         Some(ChildrenCopy { replaced: self.replaced(), copy })
     }
 
@@ -226,12 +226,11 @@ impl State {
             }
             // The copy gets no further than to the limit.
             list.expected = expected.min(bytes_max);
-            list.copy = self.begin_copy(path, list.expected);
+            list.copy = self.begin_copy(path, list.expected, bytes_max);
             list.begun += 1;
         }
         let max = list.portion(portion.children);
         let copy = list.copy.as_mut().expect("it was begun");
-        copy.copy.answer_at_most(bytes_max);
         let copied = self.copy_children(path, copy, max);
         let bytes = copy.copy.bytes();
         if bytes > bytes_max {

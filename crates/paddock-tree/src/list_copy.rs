@@ -19,10 +19,8 @@ pub struct ListCopy {
     progress: CopyProgress,
     /// Bytes of the names that were copied, with their lengths.
     bytes: usize,
-    /// The list is to be kept: it was asked for before.
-    is_wanted: bool,
-    /// Bytes above which the list is not answered, and so not kept either.
-    bytes_max: usize,
+    /// Bytes up to which the list is kept; 0 if it was not asked for before.
+    kept_max: usize,
 }
 
 #[derive(Debug)]
@@ -40,11 +38,6 @@ pub struct NameList {
 }
 
 impl ListCopy {
-    /// The list is only answered if it takes no more than these bytes.
-    pub fn answer_at_most(&mut self, bytes: usize) {
-        self.bytes_max = bytes;
-    }
-
     /// Bytes of the names that were copied, with their lengths.
     pub fn bytes(&self) -> usize {
         self.bytes
@@ -111,25 +104,20 @@ impl Tree {
         Some(self.store.child_count(parent) as usize * bytes / looked_at)
     }
 
-    /// Begins to copy a long list, which takes about `expected` bytes. `None` if there is none, or none that is long.
-    pub fn begin_list_copy(&self, path: &str, expected: usize) -> Option<ListCopy> {
+    /// Begins to copy a long list, which takes about `expected` bytes. One that takes more than `bytes_max` is not answered, and so is not kept. `None` if
+    /// there is none, or none that is long.
+    pub fn begin_list_copy(&self, path: &str, expected: usize, bytes_max: usize) -> Option<ListCopy> {
         let parent = self.long_list_at(path)?;
         let whole = |names: Vec<Arc<Vec<u8>>>| {
             let list = NameList { count: self.store.child_count(parent), names };
-            ListCopy {
-                parent,
-                bytes: list.bytes(),
-                progress: CopyProgress::Whole(list),
-                is_wanted: false,
-                bytes_max: usize::MAX,
-            }
+            ListCopy { parent, bytes: list.bytes(), progress: CopyProgress::Whole(list), kept_max: 0 }
         };
         Some(match self.store.prepared_list(parent) {
             Lookup::One(names) => whole(vec![names]),
             Lookup::Many(names) => whole(names),
             Lookup::Missing { is_wanted } => {
                 let progress = CopyProgress::Growing(self.store.growing_list(parent, expected));
-                ListCopy { parent, progress, bytes: 0, is_wanted, bytes_max: usize::MAX }
+                ListCopy { parent, progress, bytes: 0, kept_max: if is_wanted { bytes_max } else { 0 } }
             }
         })
     }
@@ -144,7 +132,7 @@ impl Tree {
         copy.bytes = bytes;
         if let Some(names) = names {
             let count = self.store.child_count(copy.parent);
-            if copy.is_wanted && bytes <= copy.bytes_max {
+            if bytes <= copy.kept_max {
                 self.store.keep_list(copy.parent, names.clone());
             }
             copy.progress = CopyProgress::Whole(NameList { count, names: names.into_buckets() });
@@ -201,7 +189,7 @@ mod tests {
     }
 
     fn begin(tree: &Tree) -> ListCopy {
-        tree.begin_list_copy("/a", 40_000).expect("the list is long")
+        tree.begin_list_copy("/a", 40_000, usize::MAX).expect("the list is long")
     }
 
     /// A copy of which 1500 children were copied.
@@ -317,7 +305,9 @@ mod tests {
     #[test]
     fn a_short_list_is_not_copied_in_portions() {
         let tree = tree(LONG_LIST);
-        assert!(!tree.has_long_list("/a", Guess::NONE).0 && tree.begin_list_copy("/a", 0).is_none());
+        assert!(
+            !tree.has_long_list("/a", Guess::NONE).0 && tree.begin_list_copy("/a", 0, usize::MAX).is_none()
+        );
         assert!(!tree.has_long_list("/no-such-znode", Guess::NONE).0);
     }
 }

@@ -107,7 +107,7 @@ fn at_once(tree: &Tree, path: &str, times: u8) -> Vec<String> {
 }
 
 fn in_portions(tree: &Tree, path: &str, portion: u8) -> Option<Vec<String>> {
-    let mut copy = tree.begin_list_copy(path, 3000)?;
+    let mut copy = tree.begin_list_copy(path, 3000, usize::MAX)?;
     while tree.copy_list(path, &mut copy, portion.into()) == Copied::Portion {}
     Some(names(&copy.into_list().to_bytes()))
 }
@@ -153,7 +153,7 @@ proptest! {
                 }
                 Step::Copy(parent) => {
                     let (path, copy) = (format!("/p{parent}"), &mut copies[usize::from(parent)]);
-                    let Some(mut begun) = copy.take().or_else(|| keeping.begin_list_copy(&path, 200_000)) else { continue };
+                    let Some(mut begun) = copy.take().or_else(|| keeping.begin_list_copy(&path, 200_000, usize::MAX)) else { continue };
                     match keeping.copy_list(&path, &mut begun, 5) {
                         Copied::Portion => *copy = Some(begun),
                         Copied::All => {
