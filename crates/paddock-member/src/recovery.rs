@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use paddock_replica::{Cluster, HardState, LogEntry, Membership, Recovered, Replicated, raft_id};
-use paddock_storage::snapshot::{self, SnapshotFile};
+use paddock_storage::snapshot::{self, Newest, SnapshotFile};
 use paddock_storage::{
     DirLock, Disk, GroupNumber, Index, LockError, Log, LogError, LogOptions, Progress, ReadLog, Record,
     Replay, SnapshotError, SnapshotMeta, SnapshotReader, Term,
@@ -146,14 +146,7 @@ pub(crate) fn recover(
     let not_created = |source| RecoveryError::CreateDirectory { path: snapshot_dir.clone(), source };
     disk.create_dir(&snapshot_dir).map_err(not_created)?;
     let newest = snapshot::newest_valid(disk.as_ref(), &snapshot_dir)?;
-    for skipped in &newest.skipped {
-        tracing::error!(file = %skipped.file.path.display(), error = %skipped.error, "skipped a damaged snapshot");
-    }
-    let (mut tree, meta) = match newest.found {
-        Some((file, _)) => load(disk.as_ref(), &file, clock)?,
-        None => (Tree::new(), SnapshotMeta { group: HOME, ..SnapshotMeta::default() }),
-    };
-    tree.set_long_list(config.long_list);
+    let (tree, meta) = newest_state(disk.as_ref(), config, HOME, newest, clock)?;
     let membership = membership(config, &meta)?;
     let unfinished = incoming::unfinished(disk.as_ref(), &snapshot_dir)?;
     let begins_anew = unfinished == Some(meta.index);
@@ -279,6 +272,25 @@ fn check_groups(
         }
         None => Ok(()),
     }
+}
+
+/// The state in a group's newest snapshot; an empty one without a snapshot.
+fn newest_state(
+    disk: &dyn Disk,
+    config: &Config,
+    group: GroupNumber,
+    newest: Newest,
+    clock: &impl Clock,
+) -> Result<(Tree, SnapshotMeta), RecoveryError> {
+    for skipped in &newest.skipped {
+        tracing::error!(file = %skipped.file.path.display(), error = %skipped.error, "skipped a damaged snapshot");
+    }
+    let (mut tree, meta) = match newest.found {
+        Some((file, _)) => load(disk, &file, clock)?,
+        None => (Tree::new(), SnapshotMeta { group, ..SnapshotMeta::default() }),
+    };
+    tree.set_long_list(config.long_list);
+    Ok((tree, meta))
 }
 
 /// Membership as of the snapshot; empty without one.

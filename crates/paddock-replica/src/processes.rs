@@ -33,6 +33,13 @@ struct Heard {
     rival: Option<u64>,
 }
 
+impl Heard {
+    /// True if the process was heard of late, over a link that has not ended since.
+    fn is_there(&self, now_ms: u64) -> bool {
+        !self.is_lost && now_ms.saturating_sub(self.at_ms) < SILENCE_MS
+    }
+}
+
 /// Sender of a message, as far as its process tells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Speaker {
@@ -57,7 +64,7 @@ impl Processes {
             (known.at_ms, known.is_lost) = (now_ms, false);
             return Speaker::Known;
         }
-        if known.is_lost || now_ms.saturating_sub(known.at_ms) >= SILENCE_MS {
+        if !known.is_there(now_ms) {
             *known = heard;
             return Speaker::Successor;
         }
@@ -66,9 +73,7 @@ impl Processes {
 
     /// True if a process of the member was heard of late, over a link that has not ended since.
     pub(crate) fn is_there(&self, member: u64, now_ms: u64) -> bool {
-        self.by_member
-            .get(&member)
-            .is_some_and(|heard| !heard.is_lost && now_ms.saturating_sub(heard.at_ms) < SILENCE_MS)
+        self.by_member.get(&member).is_some_and(|heard| heard.is_there(now_ms))
     }
 
     /// True at the ticks at which this member tells the others that it runs.

@@ -4,6 +4,7 @@
 //! anything in it yet. Their snapshots are taken in one go: those states are small.
 
 use std::cell::RefCell;
+use std::collections::BTreeMap;
 
 use paddock_replica::{
     Effects, Group, GroupStanding, HardState, MemberFacts, Membership, NewGroup, OwnState, Recovered,
@@ -63,7 +64,7 @@ impl Member {
 
     /// Begins with the groups that were found on the disk, and with those of which only the home group's state tells.
     pub(super) fn begin_others(&mut self, found: Vec<FoundGroup>, home: &Replicated, now: Now) {
-        let mut found: std::collections::BTreeMap<GroupNumber, FoundGroup> =
+        let mut found: BTreeMap<GroupNumber, FoundGroup> =
             found.into_iter().map(|group| (group.number, group)).collect();
         for number in 1..home.tree().groups().count() {
             let founders = founders_of(home.tree(), number).expect("the state says who founds its groups");

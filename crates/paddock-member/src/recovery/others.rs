@@ -8,7 +8,7 @@ use paddock_storage::snapshot::{self, Newest};
 use paddock_storage::{Disk, GroupNumber, Index, Log, SnapshotMeta};
 use paddock_tree::Tree;
 
-use super::{RecoveryError, Tail, check_log, load, membership};
+use super::{RecoveryError, Tail, check_log, membership, newest_state};
 use crate::clock::Clock;
 use crate::{Config, incoming};
 
@@ -49,14 +49,7 @@ impl GroupOnDisk {
             Ok(_) => true,
         };
         let newest = if has_dir { snapshot::newest_valid(disk, &dir)? } else { Newest::default() };
-        for skipped in &newest.skipped {
-            tracing::error!(file = %skipped.file.path.display(), error = %skipped.error, "skipped a damaged snapshot");
-        }
-        let (mut tree, meta) = match newest.found {
-            Some((file, _)) => load(disk, &file, clock)?,
-            None => (Tree::new(), SnapshotMeta { group, ..SnapshotMeta::default() }),
-        };
-        tree.set_long_list(config.long_list);
+        let (tree, meta) = newest_state(disk, config, group, newest, clock)?;
         tree.raised_level().check(config.known_level)?;
         let unfinished = if has_dir { incoming::unfinished(disk, &dir)? } else { None };
         if unfinished == Some(meta.index) {
