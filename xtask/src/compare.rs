@@ -28,9 +28,9 @@ Examples:
   cargo xtask compare --log          Paddock with and without a compressed log; about 4 minutes
   cargo xtask compare --tls          clients that speak TLS, beside plaintext; about 10 minutes
   cargo xtask compare --compression  Paddock with and without ClickHouse's compression; about 4 minutes
-  cargo xtask compare --production   a twentieth of a production's tree, 5.6 million znodes; about 15 minutes
-  cargo xtask compare --production --long  the whole, 111 million, of Paddock alone; 16 GiB of memory, 60 of disk, half an hour
-  cargo xtask compare --stress       the ten shapes of ClickHouse Keeper's stress suite, three members; about 15 minutes
+  cargo xtask compare --production   a twentieth of a production's tree, 5.6 million znodes; about 25 minutes
+  cargo xtask compare --production --long  the whole, 111 million, of Paddock alone; more than an hour
+  cargo xtask compare --stress       the ten shapes of ClickHouse Keeper's stress suite, three members; about 13 minutes
   cargo xtask compare --before a2a8d29  the build of another commit beside this one; 13 minutes, and its build
   cargo xtask compare --before a2a8d29 --nodes 3  the same, ensembles of three members; about 9 minutes
 

@@ -18,7 +18,7 @@ pub(super) fn make_twice(
     options: &DistOptions,
     first: &Folders,
 ) -> Result<bool, Error> {
-    // The path has another length, and a blank.
+    // The path has another length.
     let base = layout.dist_work("made-again-elsewhere");
     let second = Folders {
         root: base.join("sources"),
