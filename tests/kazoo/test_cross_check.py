@@ -34,6 +34,12 @@ def differences(server):
     return [line for line in server.log_tail(400).splitlines() if "cross-check found a difference" in line]
 
 
+def told_differences(server, number):
+    """The lines of the log on that many differences: a thread of its own writes the log, behind the counters."""
+    eventually(lambda: len(differences(server)), number)
+    return differences(server)
+
+
 def test_another_tree_at_the_reference_is_found(checked, connect):
     server, reference = checked
     other = connect(reference)
@@ -51,9 +57,10 @@ def test_another_tree_at_the_reference_is_found(checked, connect):
         client.get("/extra")
     client.stop()
     assert settled(server)["differences"] == 6
-    [data] = [line for line in differences(server) if 'operation="get_data" path="/data"' in line]
+    told = told_differences(server, 6)
+    [data] = [line for line in told if 'operation="get_data" path="/data"' in line]
     assert "ours" in data and "theirs" in data
-    [acl] = [line for line in differences(server) if 'operation="get_acl" path="/acl"' in line]
+    [acl] = [line for line in told if 'operation="get_acl" path="/acl"' in line]
     assert "world" in acl and ":31" in acl and ":1" in acl
 
 
@@ -65,7 +72,7 @@ def test_an_event_that_only_one_side_sends_is_found(checked, connect):
     eventually(lambda: "/watched" in reference.word("wchp"))
     other.set("/watched", b"behind the back")
     eventually(lambda: counts(server)["differences"], 1, timeout_s=20)
-    assert "no event" in differences(server)[0]
+    assert "no event" in told_differences(server, 1)[0]
 
 
 def test_equal_servers_show_no_difference(checked, connect):
@@ -141,7 +148,7 @@ def test_a_reference_that_is_gone_harms_nobody(checked, connect):
     newcomer.stop()
     assert time.monotonic() - before < 10
     eventually(lambda: counts(server)["given_up"], 2)
-    # The log is written by a thread of its own, behind the counters.
+    # A thread of its own writes the log, behind the counters.
     eventually(lambda: "cross-check gave up on a connection" in server.log_tail(400), True)
     assert client.connected
 

@@ -132,6 +132,9 @@ fn a_killed_leader_comes_back_by_its_log_or_by_a_snapshot_while_clients_write() 
         assert_eq!(seen.complaints(), Vec::<String>::new(), "round {round}");
         ensemble.settle();
         check_data(ensemble.member(returned).address(), &seen.sessions);
+        if by_snapshot {
+            ensemble.member(returned).wait_for_log(SNAPSHOT_TAKEN);
+        }
         let taken = ensemble.member(returned).log().matches(SNAPSHOT_TAKEN).count();
         println!("round {round}: no write for {:?}, {taken} snapshots taken by the member", seen.gap);
         assert_eq!(taken > 0, by_snapshot);
