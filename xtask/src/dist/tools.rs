@@ -5,6 +5,8 @@
 
 use std::env;
 use std::ffi::OsString;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use super::target::Target;
@@ -15,6 +17,20 @@ use crate::process::{Error, Program};
 
 const PYTHON_PACKAGES: [&str; 2] = ["ziglang==0.17.1", "cargo-zigbuild==0.24.1"];
 const AUDITABLE: &str = "0.7.7";
+
+/// Where `ZIG_COMMAND` stands below a Python environment.
+const ZIG_COMMAND_NAME: &str = "bin/zig-where-it-lies";
+/// Calls Zig, to link from its own folder. Zig brings a library for unwinding as a source; the debugging information of that has its
+/// paths as they are seen from the folder that Zig is called in, and would tell where the sources of the program lie.
+const ZIG_COMMAND: &str = r#"#!/bin/sh
+zig=$(dirname "$0")/../lib/python3*/site-packages/ziglang
+zig=$(cd $zig && pwd) || exit
+case " $* " in
+    *" -c "*|*" -S "*|*" -E "*) ;;
+    " cc "*|" c++ "*) cd "$zig" || exit ;;
+esac
+exec "$zig/zig" "$@"
+"#;
 
 /// A Cargo that compiles for one target.
 #[derive(Debug)]
@@ -27,9 +43,14 @@ impl Compiler {
     /// The toolchain of this machine if it has the target's standard library, otherwise Debian's.
     pub(super) fn install(layout: &Layout, target: Target) -> Result<Self, Error> {
         let path = env::var_os("PATH").unwrap_or_default();
-        let path = [zig(layout)?, auditable(layout)?].into_iter().chain(env::split_paths(&path));
+        let zig = zig(layout)?;
+        let path = [zig.join("bin"), auditable(layout)?].into_iter().chain(env::split_paths(&path));
         let path = env::join_paths(path).map_err(|error| Error::new(format!("PATH: {error}")))?;
-        let variables = vec![("PATH", path), ("XDG_CACHE_HOME", layout.dist_work("cache").into())];
+        let variables = vec![
+            ("PATH", path),
+            ("CARGO_ZIGBUILD_ZIG_PATH", zig.join(ZIG_COMMAND_NAME).into()),
+            ("XDG_CACHE_HOME", layout.dist_work("cache").into()),
+        ];
         let mut compiler = Self { rustc: "rustc".into(), variables };
         let libraries = compiler.rustc().args(["--print", "target-libdir", "--target", &target.triple()]);
         if Path::new(&libraries.output()?).is_dir() {
@@ -70,15 +91,20 @@ fn debian_rust(layout: &Layout, target: Target) -> Result<PathBuf, Error> {
     Ok(directory.join("root"))
 }
 
-/// Directory of the programs of a Python environment with Zig.
+/// A Python environment with Zig.
 fn zig(layout: &Layout) -> Result<PathBuf, Error> {
     let directory = layout.environment("zig");
-    once(&directory, &PYTHON_PACKAGES.join(", "), || {
+    let source = format!("{} and\n{ZIG_COMMAND}", PYTHON_PACKAGES.join(", "));
+    once(&directory, &source, || {
         let log = layout.log("install-zig");
         let pip = Program::new(virtual_environment(&directory, &log)?).args(["-m", "pip", "install"]);
-        pip.args(PYTHON_PACKAGES).log_to(&log).run()
+        pip.args(PYTHON_PACKAGES).log_to(&log).run()?;
+        let command = directory.join(ZIG_COMMAND_NAME);
+        fs::write(&command, ZIG_COMMAND).map_err(Error::io("write", &command))?;
+        let is_program = fs::Permissions::from_mode(0o755);
+        fs::set_permissions(&command, is_program).map_err(Error::io("make a program of", &command))
     })?;
-    Ok(directory.join("bin"))
+    Ok(directory)
 }
 
 /// Directory of `cargo-auditable`.
