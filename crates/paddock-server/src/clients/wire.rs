@@ -49,9 +49,11 @@ pub(super) enum Ready {
     Broken,
 }
 
-/// Bytes that a flush gives to a socket at most. A socket of a client that reads nothing may take megabytes, and there may be hundreds of
-/// them: others have their turn in between.
-const FLUSHED_AT_ONCE: usize = 32 << 10;
+/// Bytes that a flush gives to a socket at most: the replies of a turn of many requests leave in one call, which costs the client less, too.
+const FLUSHED_AT_ONCE: usize = 256 << 10;
+/// Bytes that each further flush gives until all is sent. A socket of a client that reads nothing may take megabytes, and there may be
+/// hundreds of them: others have their turn in between.
+const FLUSHED_OF_BACKLOG: usize = 32 << 10;
 
 /// Bytes that a flush may still give to its socket.
 struct Ration(usize);
@@ -79,6 +81,8 @@ pub(super) struct Wire {
     stream: Stream,
     /// The worker is about to flush it, with others.
     pub(super) waits_for_flush: Cell<bool>,
+    /// The last flush has not sent all.
+    has_backlog: Cell<bool>,
     /// The last flush has ended although the socket would have taken more.
     pub(super) was_rationed: Cell<bool>,
     wakeup: Wakeup,
@@ -94,6 +98,7 @@ impl Wire {
             conn,
             stream,
             waits_for_flush: Cell::new(false),
+            has_backlog: Cell::new(false),
             was_rationed: Cell::new(false),
             wakeup: Wakeup::default(),
         }
@@ -147,7 +152,7 @@ impl Wire {
         Poll::Pending
     }
 
-    /// Writes what the socket takes, up to [`FLUSHED_AT_ONCE`]. Returns false if that is not all: then the task has to wait until it takes
+    /// Writes what the socket takes, up to [`FLUSHED_AT_ONCE`] or [`FLUSHED_OF_BACKLOG`]. Returns false if that is not all: then the task has to wait until it takes
     /// more, or, if the flush was rationed, until others had their turn.
     pub(super) fn flush<H: Host>(&self, front: &mut Front<H>, check: Option<&CrossCheck>) -> bool {
         let copied = |bytes: &[u8], written: io::Result<usize>| {
@@ -156,7 +161,7 @@ impl Wire {
             }
             written
         };
-        let mut ration = Ration(FLUSHED_AT_ONCE);
+        let mut ration = Ration(if self.has_backlog.get() { FLUSHED_OF_BACKLOG } else { FLUSHED_AT_ONCE });
         let sent = match &self.stream {
             Stream::Plaintext(socket) => {
                 front.send(self.conn, |bytes| ration.give(bytes, |part| copied(part, socket.try_write(part))))
@@ -169,6 +174,7 @@ impl Wire {
                 sent.and_then(|()| session.send_sealed(&tls.0))
             }
         };
+        self.has_backlog.set(sent.is_err());
         self.was_rationed.set(sent.is_err() && ration.0 == 0);
         match sent {
             Ok(()) => true,

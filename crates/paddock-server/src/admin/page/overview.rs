@@ -34,6 +34,7 @@ pub(crate) fn overview(admin: &Admin, _: Request) -> Response {
         "leader": status.standing.leader,
         "leads_for_ms": status.leads_for_ms,
         "term": status.standing.term,
+        "feature_level": status.standing.feature_level.0,
         "groups": status.standing.groups,
         "groups_led": status.standing.groups_led,
         "zxid": hexadecimal(status.zxid.0),
