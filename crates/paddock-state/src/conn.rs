@@ -19,16 +19,6 @@ impl ConnId {
     }
 
     #[inline]
-    pub(crate) fn to_bits(self) -> u64 {
-        self.0
-    }
-
-    #[inline]
-    pub(crate) fn from_bits(bits: u64) -> ConnId {
-        ConnId(bits)
-    }
-
-    #[inline]
     pub fn worker(self) -> usize {
         (self.0 >> ConnId::WORKER_SHIFT) as usize
     }

@@ -3,14 +3,18 @@
 //! The tree reports each `Change`; this table turns it into events for this member's connections. For each path and
 //! connection it keeps two sets of modes, as ZooKeeper keeps two tables: one for the znode itself (exists, getData,
 //! addWatch) and one for its children (getChildren, addWatch).
-//! Many watches are removed in slices (`Watches::sweep`), and no table stops to grow (`gradual.rs`): the state's lock is held
+//! Paths and connections have numbers, and know each other by sets of them (`number_set.rs`): twenty million watches of ten thousand connections
+//! take a few bytes each.
+//! Many watches are removed in slices (`Watches::sweep`), and no table stops to grow (`gradual.rs`, `slots.rs`): the state's lock is held
 //! meanwhile, and one client can have millions.
 //! Invariant: a one-shot watch is removed in the same step that emits its event, and a connection gets at most one
 //! event for each change of each path.
 
 mod gradual;
 mod limits;
+mod number_set;
 mod path;
+mod slots;
 mod statistics;
 mod table;
 #[cfg(test)]
@@ -29,7 +33,9 @@ use crate::{Client, ConnId, Outboxes};
 use gradual::{GradualTable, Hashed};
 use limits::Limited;
 pub use limits::{RefusedWatches, WatchLimits};
+use number_set::NumberSet;
 use path::{DataWatchers, PathWatches};
+use slots::Slots;
 pub use statistics::{FiredWatches, WatchStatistics};
 pub use table::WatchTable;
 
@@ -118,14 +124,14 @@ impl Counts {
     }
 }
 
-/// A path that a connection watches.
+/// The number of an entry, with the hash of what it is found by.
 #[derive(Debug)]
-struct Watched {
+struct Numbered {
     hash: u64,
-    path: Arc<str>,
+    number: u32,
 }
 
-impl Hashed for Watched {
+impl Hashed for Numbered {
     fn hash(&self) -> u64 {
         self.hash
     }
@@ -133,30 +139,27 @@ impl Hashed for Watched {
 
 #[derive(Debug)]
 struct Watcher {
-    hash: u64,
     client: Client,
-    paths: GradualTable<Watched>,
+    /// True if its connection is gone. Its watches have not been removed yet, and count nowhere.
+    is_gone: bool,
+    paths: NumberSet,
     counts: Counts,
     /// Number of znodes that no other connection watches.
     alone_at: usize,
 }
 
-impl Hashed for Watcher {
-    fn hash(&self) -> u64 {
-        self.hash
-    }
-}
-
 #[derive(Debug, Default)]
 pub(crate) struct Watches {
     hasher: RandomState,
-    by_path: GradualTable<PathWatches>,
-    /// The connections that are there.
-    by_conn: GradualTable<Watcher>,
+    paths: Slots<PathWatches>,
+    by_path: GradualTable<Numbered>,
+    watchers: Slots<Watcher>,
+    /// The watchers whose connections are there.
+    by_conn: GradualTable<Numbered>,
     /// Connections that have shown more than they were made with. A request that waits comes with what was shown before it.
     identified: HashMap<ConnId, Client>,
-    /// Paths of connections that are gone, from which they have not been removed yet. They count nowhere.
-    gone: BTreeMap<ConnId, GradualTable<Watched>>,
+    /// The watchers whose connections are gone, and that have not been removed from all their paths yet.
+    gone: BTreeMap<ConnId, u32>,
     /// Number of these paths, each counted for each connection.
     gone_paths: usize,
     /// Paths that were watched since some of those were removed.
@@ -174,7 +177,7 @@ pub(crate) struct Watches {
 
 impl Watches {
     /// Removed at a time from the paths of connections that are gone.
-    const SWEPT_MIN: usize = GradualTable::<Watched>::SHARD_LEN / 2;
+    const SWEPT_MIN: usize = 200;
 
     /// Watches a znode's data. Returns false if there may be no more watches.
     pub(crate) fn add_data(&mut self, client: &Client, path: &str) -> bool {
@@ -204,12 +207,20 @@ impl Watches {
     }
 
     fn has_already(&self, conn: ConnId, path: &str, interest: Interest) -> bool {
-        self.at(path).map(|watches| watches.interest(conn)).is_some_and(|own| own.with(interest) == own)
+        self.interest(conn, path).is_some_and(|own| own.with(interest) == own)
+    }
+
+    fn interest(&self, conn: ConnId, path: &str) -> Option<Interest> {
+        let (watcher, path) = (self.watcher_of(conn)?, self.path_of(path)?);
+        Some(self.paths.get(path).interest(watcher))
     }
 
     /// True if the limits allow a connection another watch.
     fn may_add(&self, conn: ConnId) -> bool {
-        let own = || self.watcher(conn).map_or(0, |watcher| watcher.counts.data + watcher.counts.children);
+        let own = || {
+            let counts = self.watcher_of(conn).map(|watcher| self.watchers.get(watcher).counts);
+            counts.map_or(0, |counts| counts.data + counts.children)
+        };
         self.limited.may_add(self.len(), own)
     }
 
@@ -235,27 +246,21 @@ impl Watches {
             // Its session goes on over another connection, and it is about to be closed.
             return true;
         }
-        let hash = self.hasher.hash_one(path);
-        let make = || PathWatches::new(hash, path);
-        let watches = self.by_path.get_or_insert(hash, |watches| &**watches.path() == path, make);
-        let (before, data_watchers) = (watches.interest(conn), watches.data_watchers());
+        let path = self.path_or_new(path);
+        let watcher = self.watcher_or_new(client);
+        let watches = self.paths.get_mut(path);
+        let (before, data_watchers) = (watches.interest(watcher), watches.data_watchers());
         let after = before.with(interest);
         if after == before {
             return true;
         }
-        watches.set(conn, after);
-        let path = watches.path().clone();
-        let watcher = self.watcher_or_new(client);
+        watches.set(watcher, after);
         if before.is_empty() {
-            watcher.paths.get_or_insert(
-                hash,
-                |watched| watched.path == path,
-                || Watched { hash, path: path.clone() },
-            );
+            self.watchers.get_mut(watcher).paths.insert(path);
         }
-        self.count(conn, before, after);
+        self.count(watcher, before, after);
         if before.data.is_empty() && !after.data.is_empty() {
-            self.data_watcher_came(conn, data_watchers);
+            self.data_watcher_came(watcher, data_watchers);
         }
         if before.is_empty() {
             self.make_room();
@@ -275,63 +280,79 @@ impl Watches {
 
     /// Connections that watch, and their sessions: those of one slice; `None` behind the last one.
     pub(crate) fn watchers(&self, slice: usize) -> Option<Vec<(ConnId, SessionId)>> {
-        let entries = self.by_conn.entries(slice)?;
+        let entries = self.watchers.entries(slice)?.filter(|watcher| !watcher.is_gone);
         Some(entries.map(|watcher| (watcher.client.conn, watcher.client.session)).collect())
     }
 
     /// Paths whose znodes are watched, not only their children, and by which connections: those of one slice; `None` behind the
     /// last one. Connections that are gone may be among them.
     pub(crate) fn watched_paths(&self, slice: usize) -> Option<Vec<(Arc<str>, Vec<ConnId>)>> {
+        let any_data = Interest { data: Modes::ALL, ..Interest::default() };
         let entries =
-            self.by_path.entries(slice)?.filter(|watches| watches.data_watchers() != DataWatchers::None);
-        let watched =
-            |watches: &PathWatches| (watches.path().clone(), watches.conns(|one| !one.data.is_empty()));
+            self.paths.entries(slice)?.filter(|watches| watches.data_watchers() != DataWatchers::None);
+        let conn = |watcher| self.watchers.get(watcher).client.conn;
+        let watched = |watches: &PathWatches| {
+            (watches.path().into(), watches.watchers(any_data).into_iter().map(conn).collect())
+        };
         Some(entries.map(watched).collect())
     }
 
-    fn watcher_or_new(&mut self, client: &Client) -> &mut Watcher {
+    /// The number of the connection's watcher, which is a new one if it watches nothing yet.
+    fn watcher_or_new(&mut self, client: &Client) -> u32 {
+        if let Some(watcher) = self.watcher_of(client.conn) {
+            return watcher;
+        }
+        let client = self.identified.get(&client.conn).unwrap_or(client).clone();
         let hash = self.hasher.hash_one(client.conn);
-        let client = self.identified.get(&client.conn).unwrap_or(client);
-        let make = || Watcher {
-            hash,
-            client: client.clone(),
-            paths: GradualTable::default(),
-            counts: Counts::default(),
-            alone_at: 0,
-        };
-        self.by_conn.get_or_insert(hash, |watcher| watcher.client.conn == client.conn, make)
+        let (is_gone, paths, counts) = (false, NumberSet::default(), Counts::default());
+        let number = self.watchers.insert(Watcher { client, is_gone, paths, counts, alone_at: 0 });
+        self.by_conn.insert(Numbered { hash, number });
+        number
     }
 
-    fn watcher(&self, conn: ConnId) -> Option<&Watcher> {
-        self.by_conn.get(self.hasher.hash_one(conn), |watcher| watcher.client.conn == conn)
+    /// The number of the connection's watcher, if it is there and watches anything.
+    fn watcher_of(&self, conn: ConnId) -> Option<u32> {
+        let hash = self.hasher.hash_one(conn);
+        let is_it = |entry: &Numbered| self.watchers.get(entry.number).client.conn == conn;
+        Some(self.by_conn.get(hash, is_it)?.number)
     }
 
-    fn watcher_mut(&mut self, conn: ConnId) -> Option<&mut Watcher> {
-        self.by_conn.get_mut(self.hasher.hash_one(conn), |watcher| watcher.client.conn == conn)
+    fn path_or_new(&mut self, path: &str) -> u32 {
+        if let Some(number) = self.path_of(path) {
+            return number;
+        }
+        let hash = self.hasher.hash_one(path);
+        let number = self.paths.insert(PathWatches::new(path));
+        self.by_path.insert(Numbered { hash, number });
+        number
     }
 
-    fn at(&self, path: &str) -> Option<&PathWatches> {
-        self.by_path.get(self.hasher.hash_one(path), |watches| &**watches.path() == path)
+    /// The number of a path that is watched.
+    fn path_of(&self, path: &str) -> Option<u32> {
+        if self.by_path.is_empty() {
+            return None;
+        }
+        let is_it = |entry: &Numbered| self.paths.get(entry.number).path() == path;
+        Some(self.by_path.get(self.hasher.hash_one(path), is_it)?.number)
     }
 
     /// The connection has shown another identity: what it may be told can grow.
     pub(crate) fn identify(&mut self, client: &Client) {
         self.identified.insert(client.conn, client.clone());
-        if let Some(watcher) = self.watcher_mut(client.conn) {
-            watcher.client = client.clone();
+        if let Some(watcher) = self.watcher_of(client.conn) {
+            self.watchers.get_mut(watcher).client = client.clone();
         }
     }
 
     pub(crate) fn contains(&self, conn: ConnId, path: &str, kind: WatcherKind) -> bool {
-        let is_there = self.watcher(conn).is_some();
-        is_there && self.at(path).is_some_and(|watches| watches.interest(conn).has(meant_by(kind)))
+        self.interest(conn, path).is_some_and(|interest| interest.has(meant_by(kind)))
     }
 
     /// Removes what `kind` means; false if there was nothing.
     pub(crate) fn remove(&mut self, conn: ConnId, path: &str, kind: WatcherKind) -> bool {
         let found = self.contains(conn, path, kind);
-        if found {
-            self.reduce(conn, self.hasher.hash_one(path), path, meant_by(kind));
+        if found && let (Some(watcher), Some(path)) = (self.watcher_of(conn), self.path_of(path)) {
+            self.reduce(watcher, path, meant_by(kind));
         }
         found
     }
@@ -340,8 +361,8 @@ impl Watches {
     /// because there may be millions.
     pub(crate) fn drop_conn(&mut self, conn: ConnId) {
         self.identified.remove(&conn);
-        let hash = self.hasher.hash_one(conn);
-        if let Some(watcher) = self.by_conn.remove(hash, |watcher| watcher.client.conn == conn) {
+        if let Some(watcher) = self.watcher_of(conn) {
+            self.leave(conn, watcher);
             self.begin_to_forget(watcher);
         }
     }
@@ -350,18 +371,26 @@ impl Watches {
     pub(crate) fn drop_all(&mut self) {
         self.identified.clear();
         while !self.by_conn.is_empty() {
-            self.by_conn.take_some().for_each(|watcher| self.begin_to_forget(watcher));
+            self.by_conn.take_some().for_each(|entry| self.begin_to_forget(entry.number));
         }
     }
 
-    fn begin_to_forget(&mut self, watcher: Watcher) {
-        let Watcher { client, paths, counts, alone_at, .. } = watcher;
+    /// The watcher is not found by its connection any more.
+    fn leave(&mut self, conn: ConnId, watcher: u32) {
+        let left = self.by_conn.remove(self.hasher.hash_one(conn), |entry| entry.number == watcher);
+        assert!(left.is_some(), "a watcher that is there is found by its connection");
+    }
+
+    fn begin_to_forget(&mut self, number: u32) {
+        let watcher = self.watchers.get_mut(number);
+        watcher.is_gone = true;
+        let (conn, counts) = (watcher.client.conn, watcher.counts);
         self.counts.subtract(counts);
         self.data_conns -= usize::from(counts.data > 0);
-        self.data_paths -= alone_at;
+        self.data_paths -= watcher.alone_at;
         self.statistics.gone_watchers += 1;
-        self.gone_paths += paths.len();
-        let before = self.gone.insert(client.conn, paths);
+        self.gone_paths += watcher.paths.len();
+        let before = self.gone.insert(conn, number);
         assert!(before.is_none(), "who is gone watches nothing more");
     }
 
@@ -370,55 +399,67 @@ impl Watches {
         let everything = Interest { data: Modes::ALL, children: Modes::ALL };
         let mut swept = 0;
         while swept < Watches::SWEPT_MIN {
-            let Some(mut gone) = self.gone.first_entry() else { return false };
-            let (conn, some) = (*gone.key(), gone.get_mut().take_some());
-            if gone.get().is_empty() {
-                gone.remove();
-                self.statistics.forgotten_watchers += 1;
-            }
-            for Watched { hash, path } in some {
-                self.reduce(conn, hash, &path, everything);
-                self.gone_paths -= 1;
-                swept += 1;
-            }
+            let Some((_, &number)) = self.gone.first_key_value() else { return false };
+            let some = self.watchers.get(number).paths.some(Watches::SWEPT_MIN);
+            swept += some.len();
+            some.into_iter().for_each(|path| self.reduce(number, path, everything));
         }
         !self.gone.is_empty()
     }
 
-    fn reduce(&mut self, conn: ConnId, hash: u64, path: &str, fewer: Interest) {
-        let is_it = |watches: &PathWatches| &**watches.path() == path;
-        let Some(watches) = self.by_path.get_mut(hash, is_it) else { return };
-        let before = watches.interest(conn);
+    /// Takes some modes from a watcher of a path.
+    fn reduce(&mut self, watcher: u32, path: u32, fewer: Interest) {
+        let watches = self.paths.get_mut(path);
+        let before = watches.interest(watcher);
         let after = before.without(fewer);
         if after == before {
             return;
         }
-        watches.set(conn, after);
+        watches.set(watcher, after);
         let data_watchers = watches.data_watchers();
         if watches.is_empty() {
-            self.by_path.remove(hash, is_it);
+            self.forget_path(path);
         }
         if !before.data.is_empty() && after.data.is_empty() {
-            self.data_watcher_left(conn, data_watchers);
+            self.data_watcher_left(watcher, data_watchers);
         }
-        self.count(conn, before, after);
+        self.count(watcher, before, after);
         if after.is_empty() {
-            self.forget_path(conn, hash, path);
+            self.forget_watch(watcher, path);
         }
     }
 
-    /// A connection watches nothing more at a path.
-    fn forget_path(&mut self, conn: ConnId, hash: u64, path: &str) {
-        let Some(watcher) = self.watcher_mut(conn) else { return };
-        watcher.paths.remove(hash, |watched| &*watched.path == path);
-        if watcher.paths.is_empty() {
-            let hash = watcher.hash;
-            self.by_conn.remove(hash, |watcher| watcher.client.conn == conn);
-        }
+    /// A path has no watchers any more.
+    fn forget_path(&mut self, path: u32) {
+        let watches = self.paths.remove(path);
+        let hash = self.hasher.hash_one(watches.path());
+        let left = self.by_path.remove(hash, |entry| entry.number == path);
+        assert!(left.is_some(), "a path that is watched is found");
     }
 
-    fn count(&mut self, conn: ConnId, before: Interest, after: Interest) {
-        let Some(watcher) = self.watcher_mut(conn) else { return };
+    /// A watcher watches nothing more at a path.
+    fn forget_watch(&mut self, number: u32, path: u32) {
+        let watcher = self.watchers.get_mut(number);
+        watcher.paths.remove(path);
+        let (conn, is_gone, is_last) = (watcher.client.conn, watcher.is_gone, watcher.paths.is_empty());
+        self.gone_paths -= usize::from(is_gone);
+        if !is_last {
+            return;
+        }
+        if is_gone {
+            self.gone.remove(&conn);
+            self.statistics.forgotten_watchers += 1;
+        } else {
+            self.leave(conn, number);
+        }
+        self.watchers.remove(number);
+    }
+
+    fn count(&mut self, watcher: u32, before: Interest, after: Interest) {
+        let watcher = self.watchers.get_mut(watcher);
+        if watcher.is_gone {
+            return;
+        }
         let watched = watcher.counts.data > 0;
         watcher.counts.change(before, after);
         let watches = watcher.counts.data > 0;
@@ -426,14 +467,20 @@ impl Watches {
         self.counts.change(before, after);
     }
 
+    /// The watcher if its connection is there.
+    fn present(&mut self, watcher: u32) -> Option<&mut Watcher> {
+        let watcher = self.watchers.get_mut(watcher);
+        (!watcher.is_gone).then_some(watcher)
+    }
+
     /// A connection that is there watches a znode, which these watched until now.
-    fn data_watcher_came(&mut self, conn: ConnId, others: DataWatchers) {
+    fn data_watcher_came(&mut self, watcher: u32, others: DataWatchers) {
         match others {
             DataWatchers::None => {
                 self.data_paths += 1;
-                self.watcher_mut(conn).expect("it has just come").alone_at += 1;
+                self.watchers.get_mut(watcher).alone_at += 1;
             }
-            DataWatchers::One(other) => match self.watcher_mut(other) {
+            DataWatchers::One(other) => match self.present(other) {
                 Some(other) => other.alone_at -= 1,
                 None => self.data_paths += 1,
             },
@@ -442,15 +489,15 @@ impl Watches {
     }
 
     /// A connection does not watch a znode any more; these still do.
-    fn data_watcher_left(&mut self, conn: ConnId, others: DataWatchers) {
+    fn data_watcher_left(&mut self, watcher: u32, others: DataWatchers) {
         match others {
             DataWatchers::None => {
-                if let Some(watcher) = self.watcher_mut(conn) {
+                if let Some(watcher) = self.present(watcher) {
                     watcher.alone_at -= 1;
                     self.data_paths -= 1;
                 }
             }
-            DataWatchers::One(other) => match self.watcher_mut(other) {
+            DataWatchers::One(other) => match self.present(other) {
                 Some(other) => other.alone_at += 1,
                 None => self.data_paths -= 1,
             },
@@ -463,57 +510,51 @@ impl Watches {
         if self.by_path.is_empty() {
             return;
         }
-        let at_path = self.fire_at(change);
-        let above =
-            if change.kind == EventKind::NodeChildrenChanged { vec![] } else { self.recursive_above(change) };
-        let mut told = at_path;
-        told.extend(above);
-        told.sort_unstable();
-        told.dedup();
-        self.statistics.fired(change.kind, told.len());
+        let path = self.path_of(&change.path);
+        let wakes = woken_by(change.kind);
+        let mut told = path.map_or_else(Vec::new, |path| self.paths.get(path).watchers(wakes));
+        if change.kind != EventKind::NodeChildrenChanged {
+            self.add_recursive_above(change, &mut told);
+        }
+        // Of who is gone there may be watches that have not been removed.
+        let there = told.iter().map(|watcher| self.watchers.get(*watcher)).filter(|watcher| !watcher.is_gone);
+        let mut there: Vec<(ConnId, &Client)> =
+            there.map(|watcher| (watcher.client.conn, &watcher.client)).collect();
+        there.sort_unstable_by_key(|(conn, _)| *conn);
+        there.dedup_by_key(|(conn, _)| *conn);
+        self.statistics.fired(change.kind, there.len());
 
         let mut mail = out.event(WatchEvent { kind: change.kind, path: &change.path, zxid });
-        for conn in told {
-            // Of who is gone there may be watches that have not been removed.
-            let Some(watcher) = self.watcher(conn) else { continue };
+        for (conn, client) in there {
             let readers = change.readers.as_ref();
-            if readers.is_none_or(|acl| allows(acl, Perms::READ, watcher.client.ids())) {
+            if readers.is_none_or(|acl| allows(acl, Perms::READ, client.ids())) {
                 mail.tell(conn);
             }
         }
-        self.forget_fired(change);
-    }
-
-    /// Connections that watch the very path, by the modes that this kind of change wakes.
-    fn fire_at(&self, change: &Change<'_>) -> Vec<ConnId> {
-        let wakes = woken_by(change.kind);
-        let Some(watches) = self.at(&change.path) else { return vec![] };
-        watches.conns(|interest| interest.has(wakes))
-    }
-
-    fn recursive_above(&self, change: &Change<'_>) -> Vec<ConnId> {
-        if self.counts.recursive == 0 {
-            return vec![];
+        if let Some(path) = path {
+            self.forget_fired(path, wakes);
         }
+    }
+
+    /// Watchers of a whole tree that a change is in.
+    fn add_recursive_above(&self, change: &Change<'_>, told: &mut Vec<u32>) {
+        if self.counts.recursive == 0 {
+            return;
+        }
+        let recursive = Interest { data: Modes::RECURSIVE, ..Interest::default() };
         let ancestors =
             std::iter::successors(Some(&*change.path), |path| Some(parent_and_name(path)?.0)).skip(1);
-        ancestors
-            .filter_map(|path| self.at(path))
-            .flat_map(|watches| watches.conns(|interest| interest.data.has(Modes::RECURSIVE)))
-            .collect()
+        for path in ancestors.filter_map(|path| self.path_of(path)) {
+            told.extend(self.paths.get(path).watchers(recursive));
+        }
     }
 
     /// Removes the one-shot watches that a change has woken.
-    fn forget_fired(&mut self, change: &Change<'_>) {
-        let wakes = woken_by(change.kind);
-        let fired = Interest {
-            data: if wakes.data.is_empty() { Modes::default() } else { Modes::STANDARD },
-            children: if wakes.children.is_empty() { Modes::default() } else { Modes::STANDARD },
-        };
-        let hash = self.hasher.hash_one(&*change.path);
-        let Some(watches) = self.at(&change.path) else { return };
-        for conn in watches.conns(|interest| interest.has(fired)) {
-            self.reduce(conn, hash, &change.path, fired);
+    fn forget_fired(&mut self, path: u32, wakes: Interest) {
+        let standard = |modes: Modes| if modes.is_empty() { modes } else { Modes::STANDARD };
+        let fired = Interest { data: standard(wakes.data), children: standard(wakes.children) };
+        for watcher in self.paths.get(path).watchers(fired) {
+            self.reduce(watcher, path, fired);
         }
     }
 

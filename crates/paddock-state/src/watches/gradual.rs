@@ -7,7 +7,6 @@
 use std::mem::take;
 
 use hashbrown::HashTable;
-use hashbrown::hash_table::Entry;
 
 pub(super) trait Hashed {
     fn hash(&self) -> u64;
@@ -31,6 +30,7 @@ impl<T: Hashed> GradualTable<T> {
     /// Entries of a shard, on average. One that has not been split while others were holds up to twice as many.
     pub(super) const SHARD_LEN: usize = 400;
 
+    #[cfg(test)]
     pub(super) fn len(&self) -> usize {
         self.len
     }
@@ -43,30 +43,15 @@ impl<T: Hashed> GradualTable<T> {
         self.shard(self.place(hash)).find(hash, is_it)
     }
 
-    pub(super) fn get_mut(&mut self, hash: u64, is_it: impl FnMut(&T) -> bool) -> Option<&mut T> {
-        let place = self.place(hash);
-        self.shard_mut(place).find_mut(hash, is_it)
-    }
-
-    /// The entry that is there, or else the one that `make` makes.
-    pub(super) fn get_or_insert(
-        &mut self,
-        hash: u64,
-        is_it: impl FnMut(&T) -> bool,
-        make: impl FnOnce() -> T,
-    ) -> &mut T {
+    /// Keeps an entry that is not there yet.
+    pub(super) fn insert(&mut self, entry: T) {
         if self.len >= (1 + self.more.len()) * Self::SHARD_LEN {
             self.split();
         }
+        let hash = entry.hash();
         let place = self.place(hash);
-        let shard = if place == 0 { &mut self.first } else { &mut self.more[place - 1] };
-        match shard.entry(hash, is_it, T::hash) {
-            Entry::Occupied(entry) => entry.into_mut(),
-            Entry::Vacant(vacant) => {
-                self.len += 1;
-                vacant.insert(make()).into_mut()
-            }
-        }
+        self.shard_mut(place).insert_unique(hash, entry, T::hash);
+        self.len += 1;
     }
 
     pub(super) fn remove(&mut self, hash: u64, is_it: impl FnMut(&T) -> bool) -> Option<T> {
@@ -86,12 +71,6 @@ impl<T: Hashed> GradualTable<T> {
         let shard = self.more.pop().unwrap_or_else(|| take(&mut self.first));
         self.len -= shard.len();
         shard.into_iter()
-    }
-
-    /// Entries of one shard; `None` behind the last one. A shard that is split between two calls gives some entries twice: the new
-    /// one stands behind all others.
-    pub(super) fn entries(&self, place: usize) -> Option<impl Iterator<Item = &T>> {
-        (place <= self.more.len()).then(|| self.shard(place).iter())
     }
 
     /// Splits the shard whose turn it is, which puts the new one behind all others.
@@ -150,8 +129,7 @@ mod tests {
     }
 
     fn insert(table: &mut GradualTable<Number>, hasher: &RandomState, number: u64) {
-        let hash = hasher.hash_one(number);
-        table.get_or_insert(hash, |entry| entry.number == number, || Number { hash, number });
+        table.insert(Number { hash: hasher.hash_one(number), number });
     }
 
     #[test]
@@ -184,21 +162,6 @@ mod tests {
             let bound = 2 * GradualTable::<Number>::SHARD_LEN + 200;
             assert!(largest.is_some_and(|len| len < bound), "{largest:?} of {count} in one shard");
         }
-    }
-
-    #[test]
-    fn everything_is_listed_in_slices_while_it_grows() {
-        let hasher = RandomState::new();
-        let mut table = filled(&hasher, 10_000);
-        let (mut seen, mut place) = (BTreeSet::new(), 0);
-        loop {
-            let Some(entries) = table.entries(place) else { break };
-            seen.extend(entries.map(|entry| entry.number));
-            place += 1;
-            let more = 20_000 + 20 * place as u64;
-            (more..more + 20).for_each(|number| insert(&mut table, &hasher, number));
-        }
-        assert!((0..10_000).all(|number| seen.contains(&number)));
     }
 
     #[test]

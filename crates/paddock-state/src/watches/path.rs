@@ -1,110 +1,174 @@
 //! The connections that watch one path.
 
 use std::collections::HashMap;
-use std::sync::Arc;
 
-use super::Interest;
-use super::gradual::Hashed;
-use crate::ConnId;
+use super::number_set::NumberSet;
+use super::{Interest, Modes};
 
-/// A watched path and its watchers, those whose connections are gone and that have not been removed yet included.
+/// A watched path and its watchers by their numbers, those whose connections are gone and that have not been removed yet included.
 #[derive(Debug)]
 pub(super) struct PathWatches {
-    hash: u64,
-    path: Arc<str>,
-    conns: Conns,
-    /// Number of connections that watch the znode itself, and all their numbers in one: with one watcher that is its own.
-    data_watchers: u32,
-    data_watchers_xor: u64,
+    path: Box<str>,
+    watchers: Watchers,
 }
 
 /// Most paths are watched by one connection.
 #[derive(Debug)]
-#[expect(
-    clippy::box_collection,
-    reason = "there are millions of these, and few have so many that they need a map"
-)]
-enum Conns {
+enum Watchers {
     None,
-    One(ConnId, Interest),
-    Many(Box<HashMap<ConnId, Interest>>),
+    One(u32, Interest),
+    Many(Box<ManyWatchers>),
+}
+
+/// Most watchers of a path have asked for one thing: its next change, or that of its children.
+#[derive(Debug, Default)]
+struct ManyWatchers {
+    /// Watchers that wait for the next change of the znode, and of its children. One may be in both, and in `others` with more.
+    data: NumberSet,
+    children: NumberSet,
+    /// Interests of watchers beside standard watches.
+    others: HashMap<u32, Interest>,
+    /// Number of watchers.
+    len: u32,
+    /// Number of those that watch the znode itself, and all their numbers in one: with one such watcher that is its own.
+    data_watchers: u32,
+    data_watchers_xor: u32,
 }
 
 /// The watchers of the znode itself, as far as it matters when one comes or leaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum DataWatchers {
     None,
-    One(ConnId),
+    One(u32),
     Many,
 }
 
-impl Hashed for PathWatches {
-    fn hash(&self) -> u64 {
-        self.hash
-    }
-}
-
 impl PathWatches {
-    pub(super) fn new(hash: u64, path: &str) -> PathWatches {
-        PathWatches { hash, path: path.into(), conns: Conns::None, data_watchers: 0, data_watchers_xor: 0 }
+    pub(super) fn new(path: &str) -> PathWatches {
+        PathWatches { path: path.into(), watchers: Watchers::None }
     }
 
-    pub(super) fn path(&self) -> &Arc<str> {
+    pub(super) fn path(&self) -> &str {
         &self.path
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        matches!(self.conns, Conns::None)
+        matches!(self.watchers, Watchers::None)
     }
 
     pub(super) fn data_watchers(&self) -> DataWatchers {
-        match self.data_watchers {
-            0 => DataWatchers::None,
-            1 => DataWatchers::One(ConnId::from_bits(self.data_watchers_xor)),
-            _ => DataWatchers::Many,
+        match &self.watchers {
+            Watchers::One(one, interest) if !interest.data.is_empty() => DataWatchers::One(*one),
+            Watchers::None | Watchers::One(..) => DataWatchers::None,
+            Watchers::Many(many) => match many.data_watchers {
+                0 => DataWatchers::None,
+                1 => DataWatchers::One(many.data_watchers_xor),
+                _ => DataWatchers::Many,
+            },
         }
     }
 
-    pub(super) fn interest(&self, conn: ConnId) -> Interest {
-        match &self.conns {
-            Conns::One(one, interest) if *one == conn => *interest,
-            Conns::None | Conns::One(..) => Interest::default(),
-            Conns::Many(conns) => conns.get(&conn).copied().unwrap_or_default(),
+    pub(super) fn interest(&self, watcher: u32) -> Interest {
+        match &self.watchers {
+            Watchers::One(one, interest) if *one == watcher => *interest,
+            Watchers::None | Watchers::One(..) => Interest::default(),
+            Watchers::Many(many) => many.interest(watcher),
         }
     }
 
-    /// The connections of whose interest `is_meant` says so.
-    pub(super) fn conns(&self, is_meant: impl Fn(Interest) -> bool) -> Vec<ConnId> {
-        match &self.conns {
-            Conns::None => vec![],
-            Conns::One(conn, interest) => Vec::from_iter(is_meant(*interest).then_some(*conn)),
-            Conns::Many(conns) => {
-                conns.iter().filter(|(_, interest)| is_meant(**interest)).map(|(conn, _)| *conn).collect()
+    /// The watchers with an interest that shares a mode with this one.
+    pub(super) fn watchers(&self, any_of: Interest) -> Vec<u32> {
+        match &self.watchers {
+            Watchers::None => vec![],
+            Watchers::One(one, interest) => Vec::from_iter(interest.has(any_of).then_some(*one)),
+            Watchers::Many(many) => many.watchers(any_of),
+        }
+    }
+
+    /// From now on the watcher watches for this; nothing removes it.
+    pub(super) fn set(&mut self, watcher: u32, interest: Interest) {
+        match &mut self.watchers {
+            Watchers::Many(many) => {
+                many.set(watcher, interest);
+                if let Some((one, interest)) = many.only_one() {
+                    self.watchers = Watchers::One(one, interest);
+                }
             }
+            Watchers::One(one, known) if *one != watcher && !interest.is_empty() => {
+                let mut many = ManyWatchers::default();
+                many.set(*one, *known);
+                many.set(watcher, interest);
+                self.watchers = Watchers::Many(Box::new(many));
+            }
+            Watchers::One(one, _) if *one != watcher => {}
+            Watchers::None | Watchers::One(..) if interest.is_empty() => self.watchers = Watchers::None,
+            Watchers::None | Watchers::One(..) => self.watchers = Watchers::One(watcher, interest),
         }
     }
+}
 
-    /// From now on the connection watches for this; nothing removes it.
-    pub(super) fn set(&mut self, conn: ConnId, interest: Interest) {
-        if self.interest(conn).data.is_empty() != interest.data.is_empty() {
-            self.data_watchers_xor ^= conn.to_bits();
+impl ManyWatchers {
+    fn interest(&self, watcher: u32) -> Interest {
+        let standard = |numbers: &NumberSet| {
+            if numbers.contains(watcher) { Modes::STANDARD } else { Modes::default() }
+        };
+        let others = self.others.get(&watcher).copied().unwrap_or_default();
+        others.with(Interest { data: standard(&self.data), children: standard(&self.children) })
+    }
+
+    fn watchers(&self, any_of: Interest) -> Vec<u32> {
+        let standard = |modes: Modes, numbers: &NumberSet| modes.has(Modes::STANDARD) && !numbers.is_empty();
+        let mut all = Vec::new();
+        if standard(any_of.data, &self.data) {
+            all.extend(self.data.iter());
+        }
+        let mut parts = usize::from(!all.is_empty());
+        if standard(any_of.children, &self.children) {
+            all.extend(self.children.iter());
+            parts += 1;
+        }
+        let others = self.others.iter().filter(|(_, interest)| interest.has(any_of));
+        let before = all.len();
+        all.extend(others.map(|(watcher, _)| *watcher));
+        if parts + usize::from(all.len() > before) > 1 {
+            all.sort_unstable();
+            all.dedup();
+        }
+        all
+    }
+
+    fn set(&mut self, watcher: u32, interest: Interest) {
+        let before = self.interest(watcher);
+        if before.is_empty() != interest.is_empty() {
+            self.len = if interest.is_empty() { self.len - 1 } else { self.len + 1 };
+        }
+        if before.data.is_empty() != interest.data.is_empty() {
+            self.data_watchers_xor ^= watcher;
             self.data_watchers =
                 if interest.data.is_empty() { self.data_watchers - 1 } else { self.data_watchers + 1 };
         }
-        match &mut self.conns {
-            Conns::Many(conns) if interest.is_empty() => {
-                conns.remove(&conn);
-                if let (1, Some((&conn, &interest))) = (conns.len(), conns.iter().next()) {
-                    self.conns = Conns::One(conn, interest);
-                }
+        for (numbers, modes) in [(&mut self.data, interest.data), (&mut self.children, interest.children)] {
+            if modes.has(Modes::STANDARD) {
+                numbers.insert(watcher);
+            } else {
+                numbers.remove(watcher);
             }
-            Conns::Many(conns) => drop(conns.insert(conn, interest)),
-            Conns::One(one, known) if *one != conn && !interest.is_empty() => {
-                self.conns = Conns::Many(Box::new(HashMap::from([(*one, *known), (conn, interest)])));
-            }
-            Conns::One(one, _) if *one != conn => {}
-            Conns::None | Conns::One(..) if interest.is_empty() => self.conns = Conns::None,
-            Conns::None | Conns::One(..) => self.conns = Conns::One(conn, interest),
         }
+        let others = interest.without(Interest { data: Modes::STANDARD, children: Modes::STANDARD });
+        if others.is_empty() {
+            self.others.remove(&watcher);
+        } else {
+            self.others.insert(watcher, others);
+        }
+    }
+
+    /// The only watcher that is left, if there are no more.
+    fn only_one(&self) -> Option<(u32, Interest)> {
+        if self.len != 1 {
+            return None;
+        }
+        let mut all = self.data.iter().chain(self.children.iter()).chain(self.others.keys().copied());
+        let one = all.next().expect("there is one");
+        Some((one, self.interest(one)))
     }
 }

@@ -57,7 +57,8 @@ fn watches_of_a_connection_that_is_gone_count_no_more_and_are_removed_in_slices(
     while watches.sweep() {
         assert!(left - watches.by_path.len() < 1000, "{} at once", left - watches.by_path.len());
         left = watches.by_path.len();
-        assert_eq!(watches.gone_paths(), watches.gone.values().map(GradualTable::len).sum::<usize>());
+        let gone = watches.gone.values().map(|number| watches.watchers.get(*number).paths.len());
+        assert_eq!(watches.gone_paths(), gone.sum::<usize>());
         assert_eq!((watches.summary(), watches.len()), (summary(1, 1, 1), 2));
         let number = left as u64 % PATHS;
         let nobody = number != 7 && number != 11;
@@ -67,6 +68,7 @@ fn watches_of_a_connection_that_is_gone_count_no_more_and_are_removed_in_slices(
     assert_eq!(watches.by_path.len(), 1, "the path of the other one is left");
     assert_eq!(told(&mut watches, &path_of(11), EventKind::NodeDeleted), [few.conn]);
     assert!(watches.by_path.is_empty() && watches.by_conn.is_empty() && watches.gone.is_empty());
+    assert_eq!((watches.paths.len(), watches.watchers.len()), (0, 0));
 }
 
 #[test]
