@@ -18,7 +18,7 @@ use crate::process::{Error, Program};
 const PYTHON_PACKAGES: [&str; 2] = ["ziglang==0.17.1", "cargo-zigbuild==0.24.1"];
 const AUDITABLE: &str = "0.7.7";
 
-/// Where `ZIG_COMMAND` stands below a Python environment.
+/// Place of `ZIG_COMMAND` below a Python environment.
 const ZIG_COMMAND_NAME: &str = "bin/zig-where-it-lies";
 /// Calls Zig, to link from its own folder. Zig brings a library for unwinding as a source; the debugging information of that has its
 /// paths as they are seen from the folder that Zig is called in, and would tell where the sources of the program lie.

@@ -64,7 +64,10 @@ impl Measurement {
         let seconds = match self {
             Measurement::Run(cell) => cell.warm_up_s + cell.estimated_s(),
             Measurement::Memory(znodes) => znodes.znodes as f64 / REQUESTS_PER_SECOND,
-            Measurement::Idle(idle) => idle.sessions[1] as f64 / TURNS_PER_SECOND,
+            Measurement::Idle(idle) => {
+                let watches = (idle.sessions[1] * idle.watches) as f64;
+                idle.time_s + idle.sessions[1] as f64 / TURNS_PER_SECOND + watches / REQUESTS_PER_SECOND
+            }
             Measurement::Snapshot(plan) => plan.estimated_s(REQUESTS_PER_SECOND),
             Measurement::Growth(growth) => growth.estimated_s(REQUESTS_PER_SECOND),
         };

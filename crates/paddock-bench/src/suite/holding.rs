@@ -8,12 +8,16 @@ use crate::workload::production::Production;
 use crate::workload::tree::{Filling, Values, Znodes};
 
 /// Sessions that are opened to see what they take.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Idle {
     /// The two numbers of sessions. Memory that the server needs anyway is in that of the smaller one too, so it does not count.
     pub sessions: [usize; 2],
-    /// Watches of each session, each on a znode of its own.
+    /// Watches of each session.
     pub watches: usize,
+    /// True if all sessions watch the same znodes; otherwise each watch is on a znode of its own.
+    pub same_znodes: bool,
+    /// Seconds for which processor time is counted, 0 if it is not.
+    pub time_s: f64,
 }
 
 /// The contents of the snapshot, and how the server is written to.
@@ -64,7 +68,8 @@ impl fmt::Display for Idle {
             0 => write!(f, " without a watch"),
             1 => write!(f, " with a watch each"),
             watches => write!(f, " with {watches} watches each"),
-        }
+        }?;
+        f.write_str(if self.same_znodes { ", of the same znodes" } else { "" })
     }
 }
 

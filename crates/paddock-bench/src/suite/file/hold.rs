@@ -28,6 +28,10 @@ pub(super) struct MemoryEntry {
 pub(super) struct IdleEntry {
     sessions: [usize; 2],
     watches: usize,
+    #[serde(default)]
+    same_znodes: bool,
+    #[serde(default, deserialize_with = "duration")]
+    time: Option<Duration>,
     pub(super) servers: Only,
 }
 
@@ -84,7 +88,10 @@ impl IdleEntry {
         match self.sessions {
             [0, _] => Err("sessions must begin with at least 1".to_owned()),
             [few, many] if few >= many => Err("sessions must be a small number and a larger one".to_owned()),
-            sessions => Ok(Idle { sessions, watches: self.watches }),
+            sessions => {
+                let time_s = self.time.unwrap_or_default().as_secs_f64();
+                Ok(Idle { sessions, watches: self.watches, same_znodes: self.same_znodes, time_s })
+            }
         }
     }
 }

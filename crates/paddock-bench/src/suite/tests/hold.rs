@@ -12,10 +12,13 @@ fn figures(summary: &Summary, name: &str) -> Vec<Option<String>> {
 #[test]
 fn idle_sessions_are_opened_for_their_memory() {
     let out = directory();
-    let suite = suite(1, vec![Measurement::Idle(Idle { sessions: [1, 20], watches: 2 })]);
+    let idle = Idle { sessions: [1, 20], watches: 2, same_znodes: true, time_s: 0.1 };
+    let suite = suite(1, vec![Measurement::Idle(idle)]);
     let summary = play(&suite, &out, &[]).summary();
     assert!(summary.failures.is_empty(), "{:?}", summary.failures);
-    assert!(figures(&summary, "memory per idle session").iter().all(Option::is_some));
+    for name in ["memory per idle session", "CPU with many sessions", "memory per watch"] {
+        assert!(figures(&summary, name).iter().all(Option::is_some));
+    }
 }
 
 #[test]
