@@ -1,12 +1,16 @@
 //! An ensemble with several Raft groups: every member has them all, their leaders are spread over the members, and spread again when one is away
-//! and when it is back.
+//! and when it is back. Members join, leave and are replaced in all groups.
 
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use paddock_client::{Client, ClientOptions, Error};
-use paddock_proto::{CreateMode, ErrorCode};
-use paddock_tests::ensemble::Ensemble;
+use paddock_proto::CreateMode;
+use paddock_tests::ensemble::{Ensemble, server_lines};
+use paddock_tests::server::Server;
 
 const GROUPS: usize = 6;
 /// The user `super` may change the members: `super:secret`.
@@ -18,7 +22,7 @@ const POLL: Duration = Duration::from_millis(50);
 #[test]
 fn leaders_of_groups_are_spread_and_spread_again() {
     let groups = GROUPS.to_string();
-    let settings = [SUPER, ("reconfigEnabled", "true"), ("paddock.group_count", groups.as_str())];
+    let settings = [("paddock.group_count", groups.as_str())];
     let mut ensemble = Ensemble::start_with(3, &settings);
     write(&ensemble, "/first");
     // Five groups beside the home group: one or two for each member.
@@ -40,35 +44,88 @@ fn leaders_of_groups_are_spread_and_spread_again() {
     ensemble.settle();
     await_leads(&ensemble, &[0, 1, 2], 1);
     write(&ensemble, "/third");
-
-    let refused = change_members(&ensemble);
-    assert!(matches!(refused, Err(Error::Refused { code: ErrorCode::Unimplemented, .. })), "{refused:?}");
-    let told = "change of members refused: the ensemble has several Raft groups";
-    assert!((0..3).any(|place| ensemble.at(place).log().contains(told)), "the log says why");
 }
 
-/// Waits until these members have all groups and lead them together, each at least `least` of them.
+/// Three members become four, the first one goes, and one that has died is replaced, while a client writes.
+#[test]
+fn members_of_all_groups_change_while_clients_write() {
+    let lines = server_lines(5);
+    let groups = GROUPS.to_string();
+    let start = |id: usize, named: &[usize]| {
+        let own = [SUPER, ("reconfigEnabled", "true"), ("paddock.group_count", groups.as_str())];
+        let named = named.iter().map(|id| (&*lines[id - 1].0, &*lines[id - 1].1));
+        Server::start_member(id, &named.chain(own).collect::<Vec<_>>())
+    };
+    let mut members: Vec<Server> = (1..=3).map(|id| start(id, &[1, 2, 3])).collect();
+    await_leads_of(&members, 1);
+    members.push(start(4, &[1, 2, 3, 4]));
+    let hosts = |members: &[Server]| {
+        let addresses: Vec<String> = members.iter().map(|member| member.address().to_string()).collect();
+        addresses.join(",")
+    };
+    let joins = |member: &Server, id: usize| {
+        format!("server.{id}={}:participant;{}", lines[id - 1].1, member.address())
+    };
+    let stop = Arc::new(AtomicBool::new(false));
+    let writer = thread::spawn({
+        let (hosts, stop) = (hosts(&members), stop.clone());
+        move || write_until(&hosts, &stop)
+    });
+
+    change_members(&hosts(&members[..3]), &joins(&members[3], 4), "").expect("4 joins");
+    await_leads_of(&members, 1);
+    change_members(&hosts(&members[1..]), "", "1").expect("1 leaves");
+    // No group needs it from here on: of 2, 3 and 4 any two are enough.
+    members.remove(0).kill();
+    await_leads_of(&members, 1);
+    members.remove(0).kill();
+    await_leads_of(&members, 2);
+    members.push(start(5, &[2, 3, 4, 5]));
+    change_members(&hosts(&members[..2]), &joins(&members[2], 5), "2").expect("5 takes the place of 2");
+    await_leads_of(&members, 1);
+
+    stop.store(true, Ordering::Relaxed);
+    let acknowledged = writer.join().expect("the writer ends well");
+    assert!(acknowledged.len() > 20, "only {} writes", acknowledged.len());
+    let lost = missing(&hosts(&members[2..]), &acknowledged);
+    assert!(lost.is_empty(), "5 lacks {lost:?}");
+}
+
+/// Waits until these members have all groups and lead them together, each at least `least` of them, and wait for nothing in any.
 fn await_leads(ensemble: &Ensemble, places: &[usize], least: usize) {
+    let members: Vec<&Server> = places.iter().map(|place| ensemble.at(*place)).collect();
+    await_leads_of_some(&members, least);
+}
+
+fn await_leads_of(members: &[Server], least: usize) {
+    await_leads_of_some(&members.iter().collect::<Vec<_>>(), least);
+}
+
+fn await_leads_of_some(members: &[&Server], least: usize) {
     let deadline = Instant::now() + WITHIN;
+    let count = |member: &&Server| {
+        let told = member.four_letter_word("mntr").unwrap_or_default();
+        ["groups", "groups_led", "groups_joining", "groups_without_leader", "groups_changing"]
+            .map(|key| number(&told, &format!("zk_{key}")))
+    };
     loop {
-        let counts: Vec<(usize, usize)> = places.iter().map(|place| count_groups(ensemble, *place)).collect();
-        let have_all = counts.iter().all(|(groups, led)| *groups == GROUPS && *led >= least);
-        if have_all && counts.iter().map(|(_, led)| led).sum::<usize>() == GROUPS {
+        let counts: Vec<[Option<usize>; 5]> = members.iter().map(count).collect();
+        let has_all = |[groups, led, waits @ ..]: &[Option<usize>; 5]| {
+            *groups == Some(GROUPS) && *led >= Some(least) && *waits == [Some(0); 3]
+        };
+        if counts.iter().all(has_all)
+            && counts.iter().filter_map(|[_, led, ..]| *led).sum::<usize>() == GROUPS
+        {
             return;
         }
-        assert!(Instant::now() < deadline, "groups and leads of {places:?} after {WITHIN:?}: {counts:?}");
+        assert!(Instant::now() < deadline, "groups and leads after {WITHIN:?}: {counts:?}");
         thread::sleep(POLL);
     }
 }
 
-/// Number of groups that a member has, and of those that it leads.
-fn count_groups(ensemble: &Ensemble, place: usize) -> (usize, usize) {
-    let told = ensemble.at(place).four_letter_word("mntr").unwrap_or_default();
-    let value = |key: &str| {
-        let value = told.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix('\t'));
-        value.and_then(|value| value.parse().ok()).unwrap_or_default()
-    };
-    (value("zk_groups"), value("zk_groups_led"))
+/// A number in the answer to `mntr`.
+fn number(told: &str, key: &str) -> Option<usize> {
+    told.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix('\t'))?.parse().ok()
 }
 
 #[tokio::main(flavor = "current_thread")]
@@ -78,11 +135,39 @@ async fn write(ensemble: &Ensemble, path: &str) {
     client.close().await.expect("close");
 }
 
+/// Writes until it is stopped; returns the names of the znodes whose creation was acknowledged.
 #[tokio::main(flavor = "current_thread")]
-async fn change_members(ensemble: &Ensemble) -> Result<(), Error> {
-    let client = Client::connect(&ensemble.hosts(), ClientOptions::default()).await.expect("connect");
-    client.add_auth("digest", b"super:secret").await.expect("prove to be super");
-    let asked = client.reconfig("", "3", None).await.map(drop);
-    client.close().await.expect("close");
-    asked
+async fn write_until(hosts: &str, stop: &AtomicBool) -> Vec<String> {
+    let client = Client::connect(hosts, ClientOptions::default()).await.expect("connect");
+    let mut acknowledged = Vec::new();
+    for count in 0.. {
+        if stop.load(Ordering::Relaxed) {
+            break;
+        }
+        let name = format!("w-{count}");
+        match client.create(&format!("/{name}"), b"data", CreateMode::Persistent).await {
+            Ok(_) => acknowledged.push(name),
+            // Its member has gone: it is not known what became of the write.
+            Err(Error::ConnectionLost) => {}
+            Err(error) => panic!("{name}: {error}"),
+        }
+    }
+    acknowledged
+}
+
+/// The znodes of these that a member does not have.
+#[tokio::main(flavor = "current_thread")]
+async fn missing(hosts: &str, expected: &[String]) -> Vec<String> {
+    let client = Client::connect(hosts, ClientOptions::default()).await.expect("connect");
+    client.sync("/").await.expect("there is a quorum");
+    let there: HashSet<String> = client.get_children("/").await.expect("list").into_iter().collect();
+    expected.iter().filter(|name| !there.contains(*name)).cloned().collect()
+}
+
+#[tokio::main(flavor = "current_thread")]
+async fn change_members(hosts: &str, joining: &str, leaving: &str) -> Result<(), Error> {
+    let client = Client::connect(hosts, ClientOptions::default()).await?;
+    client.add_auth("digest", b"super:secret").await?;
+    client.reconfig(joining, leaving, None).await?;
+    client.close().await
 }

@@ -149,15 +149,24 @@ async fn one_becomes_three_and_five_and_three_again_under_load() {
     }
 }
 
-/// As with a chart that changes a mounted file: no member is restarted, and clients ask for no change.
 #[tokio::test]
 async fn files_that_change_while_members_run_change_the_members() {
+    change_files(&[("standaloneEnabled", "false")]).await;
+}
+
+#[tokio::test]
+async fn files_change_the_members_of_all_groups() {
+    change_files(&[("standaloneEnabled", "false"), ("paddock.group_count", "3")]).await;
+}
+
+/// As with a chart that changes a mounted file: no member is restarted, and clients ask for no change.
+async fn change_files(settings: &[(&str, &str)]) {
     let lines: Vec<(String, String)> = (1..=3)
         .map(|id| (format!("server.{id}"), format!("127.0.0.1:{}:{}", free_port(), free_port())))
         .collect();
     let of = |members: usize| -> Vec<(&str, &str)> {
         let lines = lines[..members].iter().map(|(key, value)| (&**key, &**value));
-        lines.chain([("standaloneEnabled", "false")]).collect()
+        lines.chain(settings.iter().copied()).collect()
     };
     let mut members = vec![Server::start_member(1, &of(1))];
     let client = connect(&members[0].address().to_string()).await;

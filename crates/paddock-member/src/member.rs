@@ -228,8 +228,7 @@ impl Member {
 
     /// Standing of this member in its ensemble now.
     pub fn standing(&self) -> Standing {
-        let (groups, groups_led) = self.count_groups();
-        Standing { groups, groups_led, ..self.facts().standing() }
+        self.with_groups(self.facts().standing())
     }
 
     /// The ensemble that this member belongs to.

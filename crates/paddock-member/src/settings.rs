@@ -34,8 +34,7 @@ settings! {
         /// to be taken back when all members have it.
         feature_level_max: u32 = FeatureLevel::KNOWN.0 as u32, number("level", 0..=FeatureLevel::KNOWN.0 as i64), at_restart;
         /// Number of Raft groups that the ensemble is to have, with the home group. Experimental: until znodes are spread over groups, more
-        /// than one only makes them run, and members cannot be added or removed any more. The number never falls.
-        /// [Groups](groups.md).
+        /// than one only makes them run. The number never falls. [Groups](groups.md).
         group_count: u32 = 1, number("groups", 1..=MemberSettings::GROUPS_MAX), at_restart;
     }
 }

@@ -2,11 +2,13 @@
 
 use bytes::Bytes;
 use paddock_proto::jute::{Reader, Writer};
-use paddock_tree::{FeatureLevel, RaisedLevel, UnknownLevel};
+use paddock_tree::{FeatureLevel, RaisedLevel, Roster, UnknownLevel, member_lines, parse_members};
 use raft::eraftpb::{Entry, EntryType, Message, MessageType};
 
 use crate::batch::is_floor;
-use crate::log_entry::{CHANGE, COMMANDS, COMMANDS_WITH_FLOOR, FOUNDING, GROUPS, LEVEL, REFOUNDING};
+use crate::log_entry::{
+    CHANGE, COMMANDS, COMMANDS_WITH_FLOOR, FOUNDING, GROUPS, LEVEL, PROMOTION, REFOUNDING, ROSTER,
+};
 use crate::membership::{MembershipStep, StepTo};
 use crate::{LogEntry, Membership};
 
@@ -23,13 +25,17 @@ pub(crate) enum ConfigurationEntry {
     Level(RaisedLevel),
     /// From here on there are `count` groups with the home group; these members begin those that are new.
     Groups { count: u32, founders: Membership },
+    /// In a group beside the home group: it comes to this roster, unless it has come to a later one.
+    Roster(Roster),
+    /// In the home group: all groups are prepared for the change of members whose roster has this number.
+    Promotion { roster: u64 },
 }
 
 impl ConfigurationEntry {
     /// `None` for commands.
     pub(crate) fn decode(payload: &[u8]) -> Option<ConfigurationEntry> {
         let (kind, body) = payload.split_first()?;
-        let is_one = matches!(*kind, FOUNDING | CHANGE | REFOUNDING | LEVEL | GROUPS);
+        let is_one = matches!(*kind, FOUNDING | CHANGE | REFOUNDING | LEVEL | GROUPS | ROSTER | PROMOTION);
         is_one.then(|| ConfigurationEntry::read(*kind, body).expect("what is in the log is whole"))
     }
 
@@ -54,6 +60,11 @@ impl ConfigurationEntry {
                 let (count, founders) = body.split_first_chunk::<4>()?;
                 let (count, founders) = (u32::from_be_bytes(*count), Membership::decode(founders)?);
                 Some(ConfigurationEntry::Groups { count, founders })
+            }
+            ROSTER => decode_roster(body).map(ConfigurationEntry::Roster),
+            PROMOTION => {
+                let roster = u64::from_be_bytes(body.try_into().ok()?);
+                Some(ConfigurationEntry::Promotion { roster })
             }
             _ => None,
         }
@@ -86,6 +97,14 @@ impl ConfigurationEntry {
                 out.extend_from_slice(&count.to_be_bytes());
                 out.extend(founders.encode());
             }
+            ConfigurationEntry::Roster(roster) => {
+                out.push(ROSTER);
+                encode_roster(roster, &mut out);
+            }
+            ConfigurationEntry::Promotion { roster } => {
+                out.push(PROMOTION);
+                out.extend_from_slice(&roster.to_be_bytes());
+            }
         }
         Bytes::from(out)
     }
@@ -103,6 +122,26 @@ impl ConfigurationEntry {
         }
         out
     }
+}
+
+fn encode_roster(roster: &Roster, out: &mut Vec<u8>) {
+    let Roster { number, cluster, members, target } = roster;
+    out.put_i64(*number as i64);
+    out.put_i64(*cluster as i64);
+    out.put_string(&member_lines(members));
+    out.put_bool(target.is_some());
+    if let Some(target) = target {
+        out.put_string(&member_lines(target));
+    }
+}
+
+fn decode_roster(body: &[u8]) -> Option<Roster> {
+    let mut reader = Reader::new(body);
+    let (number, cluster) = (reader.i64().ok()? as u64, reader.i64().ok()? as u64);
+    let members = parse_members(reader.string().ok()?)?;
+    let has_target = reader.bool().ok()?;
+    let target = if has_target { Some(parse_members(reader.string().ok()?)?) } else { None };
+    reader.is_empty().then_some(Roster { number, cluster, members, target })
 }
 
 fn decode_step(body: &[u8]) -> Option<MembershipStep> {
@@ -163,6 +202,15 @@ impl LogEntry {
         }
     }
 
+    /// Number of the roster to which this entry brings a group.
+    pub fn roster(&self) -> Option<u64> {
+        let is_one = self.payload.first() == Some(&ROSTER);
+        match is_one.then(|| ConfigurationEntry::decode(&self.payload))?? {
+            ConfigurationEntry::Roster(roster) => Some(roster.number),
+            _ => None,
+        }
+    }
+
     /// Written by a survivor, alone: behind it there is another ensemble, of this member only.
     pub fn refounding(index: u64, term: u64, member: u64, seed: u64, members: &str) -> LogEntry {
         let membership = Membership::new(vec![member], vec![]);
@@ -217,6 +265,12 @@ pub(crate) fn to_raft(entry: LogEntry) -> Entry {
 mod tests {
     use super::*;
 
+    fn roster(target: Option<&str>) -> Roster {
+        let parse = |lines: &str| parse_members(lines).expect("lines of members");
+        let members = parse("server.0=a:1:2\nserver.1=b:1:2:observer;0.0.0.0:9\n");
+        Roster { number: 5, cluster: u64::MAX, members, target: target.map(parse) }
+    }
+
     #[test]
     fn entries_come_back_as_they_were() {
         let membership = Membership::new(vec![1, 2], vec![3]);
@@ -232,6 +286,9 @@ mod tests {
             ConfigurationEntry::Refounding { membership, cluster: 7, members },
             ConfigurationEntry::Level(RaisedLevel { level: FeatureLevel(258), since: "1.2.0".to_owned() }),
             ConfigurationEntry::Groups { count: 300, founders: Membership::new(vec![1, 2], vec![3]) },
+            ConfigurationEntry::Roster(roster(None)),
+            ConfigurationEntry::Roster(roster(Some("server.300=c:1:2:observer\n"))),
+            ConfigurationEntry::Promotion { roster: 5 },
         ] {
             let payload = about.encode();
             assert_eq!(ConfigurationEntry::decode(&payload), Some(about.clone()));
@@ -260,6 +317,9 @@ mod tests {
             &[REFOUNDING, 1],
             &[LEVEL, 1],
             &[GROUPS, 0, 0, 0, 2],
+            &ConfigurationEntry::Roster(roster(None)).encode()[..20],
+            &[&ConfigurationEntry::Roster(roster(None)).encode()[..], &[0]].concat(),
+            &[PROMOTION, 0, 0, 0, 0, 0, 0, 1],
             &[COMMANDS - 1],
             &[99, 1],
             &longer,

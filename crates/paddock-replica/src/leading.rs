@@ -13,6 +13,7 @@ use crate::disk_age::Acknowledged;
 use crate::lease::Lease;
 use crate::log_ends::LogEnds;
 use crate::proposal_sizes::ProposalSizes;
+use crate::rosters::RosterReport;
 use crate::snapshot_transfer::SnapshotOffers;
 
 /// Bytes of batches that make an entry full.
@@ -44,6 +45,10 @@ pub(crate) struct Leading {
     proposed_level: FeatureLevel,
     /// The number of groups that this leader has proposed last.
     proposed_groups: u32,
+    /// The roster that this leader has proposed last.
+    proposed_roster: u64,
+    /// The last report of this leader's group about a roster, and ticks since it was told.
+    pub(crate) told_roster: Option<(RosterReport, u32)>,
     /// True once this leader has announced the ensemble's name and members.
     has_named_ensemble: bool,
     /// True if an entry was proposed since the last tick, while the ensemble has no name.
@@ -68,6 +73,8 @@ impl Leading {
             acknowledged_before: BTreeMap::new(),
             proposed_level: FeatureLevel::NONE,
             proposed_groups: 1,
+            proposed_roster: 0,
+            told_roster: None,
             has_named_ensemble: false,
             has_proposed_unnamed: false,
         }
@@ -165,6 +172,13 @@ impl Leading {
     pub(crate) fn begins_groups(&mut self, count: u32) -> bool {
         let is_first = count > self.proposed_groups;
         self.proposed_groups = self.proposed_groups.max(count);
+        is_first
+    }
+
+    /// True the first time that this leader is to propose a roster as new as this one.
+    pub(crate) fn begins_roster(&mut self, number: u64) -> bool {
+        let is_first = number > self.proposed_roster;
+        self.proposed_roster = self.proposed_roster.max(number);
         is_first
     }
 

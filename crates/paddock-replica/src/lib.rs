@@ -51,6 +51,7 @@ mod recovered;
 mod replica;
 mod replicated;
 mod requests;
+mod rosters;
 mod sessions;
 mod single_group;
 mod snapshot_transfer;

@@ -27,3 +27,7 @@ pub(crate) const REFOUNDING: u8 = 5;
 pub(crate) const LEVEL: u8 = 7;
 /// Groups that the home group founds: see `replica/groups.rs`.
 pub(crate) const GROUPS: u8 = 8;
+/// A roster to which a group beside the home group comes: see `rosters.rs`.
+pub(crate) const ROSTER: u8 = 9;
+/// Word in the home group that all groups are prepared for a roster: see `rosters.rs`.
+pub(crate) const PROMOTION: u8 = 10;

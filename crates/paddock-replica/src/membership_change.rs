@@ -4,25 +4,20 @@
 //! and votes when it has everything, and most of the voters to be have to be there. A member that leaves has no vote first and is
 //! removed when it knows that it left. A leader that is to have no vote hands the lead over before. When the voters are those of
 //! the target, the change is settled, which is what its client waits for.
+//!
+//! In an ensemble with several groups each of them has such a target. A change first prepares: newcomers learn in all groups, and no vote changes. When
+//! all groups are prepared, the home group says so, and is the last one to change its voters (`rosters.rs`).
 
-use std::collections::{BTreeMap, BTreeSet};
+mod target;
 
-use paddock_proto::{EnsembleMember, ErrorCode, MemberRole};
+use paddock_proto::EnsembleMember;
 use paddock_state::{ConnId, RequestId};
 use paddock_tree::{Ensemble, Tree};
 
 use crate::Membership;
-use crate::membership::{Follower, MembershipStep, StepTo};
-use crate::raft_id::{all_logged, logged, raft_id};
-
-/// Ticks for which a newcomer may be silent before a change is given up.
-const SILENT_TICKS_MAX: u32 = 100;
-/// Ticks for which newcomers may make no progress before a change is given up.
-const IDLE_TICKS_MAX: u32 = 600;
-/// Ticks that members that left may take to learn of it.
-const FAREWELL_TICKS: u32 = 50;
-/// Entries that a voter to be may lag.
-const LAG_MAX: u64 = 64;
+use crate::raft_id::raft_id;
+use target::{ChangeStage, Target};
+pub(crate) use target::{LeaderView, MembershipAction};
 
 /// Members of the ensemble as the state wants them, and the change on the way there.
 #[derive(Debug, Default)]
@@ -41,61 +36,31 @@ pub(crate) struct MembershipChange {
     has_changed: bool,
     /// The connection that waits for the change under way.
     waiting: Option<(ConnId, RequestId)>,
-}
-
-/// Membership that the state wants.
-#[derive(Debug, Default)]
-struct Target {
-    voters: Vec<u64>,
-    learners: Vec<u64>,
-    /// True if a client waits for it.
-    is_change: bool,
-    /// The entry with which the state came to want it.
-    since: u64,
-    /// Ticks since then.
-    ticks: u32,
-    /// True if the change was settled, and that is on its way into the log.
-    is_settled: bool,
-    /// Ticks in which the newcomers that have to catch up have not been heard.
-    silent_ticks: u32,
-    /// Ticks in which they have not come nearer.
-    idle_ticks: u32,
-    /// Sum of the entries up to which they have everything.
-    progress: u64,
-    /// Members that say that they would vote. Those that would not are in the way of the next election.
-    ready: BTreeSet<u64>,
-}
-
-/// The ensemble as its leader sees it.
-#[derive(Debug)]
-pub(crate) struct LeaderView<'a> {
-    pub(crate) own: u64,
-    pub(crate) membership: &'a Membership,
-    pub(crate) committed: u64,
-    pub(crate) followers: BTreeMap<u64, Follower>,
-}
-
-/// An action of the leader for a change of members.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum MembershipAction {
-    /// Propose a step; an empty one ends a joint membership.
-    Propose(MembershipStep),
-    HandOver {
-        transferee: u64,
-    },
-    StepDown,
-    /// Announce that the change is in force, or has failed.
-    Settle(Option<ErrorCode>),
-    /// Ask a member whether it would vote.
-    AskReadiness {
-        member: u64,
-    },
+    /// Number of the roster to which a group beside the home group has come; 0 if it has none.
+    roster: u64,
 }
 
 impl MembershipChange {
-    /// Takes the target from the state as of entry `applied`.
+    /// Takes the target from the home group's state as of entry `applied`.
     pub(crate) fn follow(&mut self, own: u64, tree: &Tree, applied: u64) {
-        self.target = Target::of(tree, applied);
+        let is_change = tree.ensemble().is_some_and(|ensemble| ensemble.target.is_some());
+        let stage = match tree.groups() {
+            groups if groups.count() == 1 || !is_change => ChangeStage::Whole,
+            groups if groups.is_promoted() => ChangeStage::Voting,
+            _ => ChangeStage::Preparing,
+        };
+        self.take(own, tree, applied, stage);
+    }
+
+    /// Takes the target from the roster in the state of another group as of entry `applied`.
+    pub(crate) fn follow_roster(&mut self, own: u64, tree: &Tree, applied: u64) {
+        let is_target = tree.ensemble().is_some_and(|ensemble| ensemble.target.is_some());
+        self.take(own, tree, applied, if is_target { ChangeStage::Preparing } else { ChangeStage::Voting });
+        self.roster = tree.followed_roster();
+    }
+
+    fn take(&mut self, own: u64, tree: &Tree, applied: u64, stage: ChangeStage) {
+        self.target = Target::of(tree, applied, stage);
         self.addresses = tree.ensemble().map(Ensemble::members_digest);
         let settled = tree.ensemble().filter(|ensemble| ensemble.target.is_none());
         self.settled = settled.map(|ensemble| ensemble.members.clone()).unwrap_or_default();
@@ -117,6 +82,26 @@ impl MembershipChange {
     /// The members in the state; none while a change is under way.
     pub(crate) fn settled_members(&self) -> &[EnsembleMember] {
         &self.settled
+    }
+
+    /// Number of the roster to which a group beside the home group has come; 0 if it has none.
+    pub(crate) fn roster(&self) -> u64 {
+        self.roster
+    }
+
+    /// True if the group has come as far as its part of a change goes, and the ticks in which it has come nearer.
+    pub(crate) fn progress(&self) -> (bool, u64) {
+        self.target.as_ref().map_or((false, 0), |target| (target.is_ready, target.progress_ticks))
+    }
+
+    /// True while votes change for a change of members of several groups.
+    pub(crate) fn is_voting(&self) -> bool {
+        self.target.as_ref().is_some_and(|target| target.is_voting() && target.is_change)
+    }
+
+    /// True unless the state wants the member to have no vote.
+    pub(crate) fn may_vote(&self, member: u64) -> bool {
+        self.target.as_ref().is_none_or(|target| target.voters.contains(&member))
     }
 
     /// True if this member was removed from the ensemble. What a newcomer learns is older than its own addition at first, and does not
@@ -165,149 +150,25 @@ impl MembershipChange {
     /// Another member leads: what the leader before had settled may not have come into the log.
     pub(crate) fn reconsider(&mut self) {
         if let Some(target) = &mut self.target {
-            (target.is_settled, target.ticks, target.silent_ticks, target.idle_ticks) = (false, 0, 0, 0);
+            target.reconsider();
         }
     }
 
     /// Actions of the leader for this tick.
     pub(crate) fn tick(&mut self, view: &LeaderView<'_>) -> Vec<MembershipAction> {
         let Some(target) = &mut self.target else { return Vec::new() };
-        target.ticks += 1;
-        let mut actions = Vec::new();
-        target.next_step(view, &mut actions);
-        actions
+        target.tick(view)
     }
-}
-
-impl Target {
-    fn of(tree: &Tree, since: u64) -> Option<Target> {
-        let ensemble = tree.ensemble()?;
-        let with = |role| {
-            let members = ensemble.wanted().iter().filter(move |member| member.role == role);
-            members.map(|member| raft_id(member.id)).collect::<Vec<u64>>()
-        };
-        // Sorted by Raft ids, which is another order than that of numbers.
-        let Membership { voters, learners, .. } =
-            Membership::new(with(MemberRole::Participant), with(MemberRole::Observer));
-        Some(Target { voters, learners, is_change: ensemble.target.is_some(), since, ..Target::default() })
-    }
-
-    fn contains(&self, member: u64) -> bool {
-        self.voters.contains(&member) || self.learners.contains(&member)
-    }
-
-    fn next_step(&mut self, view: &LeaderView<'_>, actions: &mut Vec<MembershipAction>) {
-        let now = view.membership;
-        if now.is_joint() {
-            return actions.push(MembershipAction::Propose(MembershipStep::new()));
-        }
-        if !now.voters.contains(&view.own) {
-            // The member was elected before it knew that it has no vote any more.
-            return actions.push(MembershipAction::StepDown);
-        }
-        let all = self.voters.iter().chain(&self.learners);
-        let absent: MembershipStep =
-            all.filter(|id| !now.contains(**id)).map(|id| (*id, StepTo::Learner)).collect();
-        if !absent.is_empty() {
-            tracing::info!(members = ?ids(&absent), "adding new members as learners");
-            return actions.push(MembershipAction::Propose(absent));
-        }
-        if now.voters != self.voters {
-            return self.change_voters(view, actions);
-        }
-        if self.is_change {
-            if !self.is_settled {
-                self.is_settled = true;
-                actions.push(MembershipAction::Settle(None));
-            }
-            return;
-        }
-        let is_over = |id: u64| self.ticks >= FAREWELL_TICKS || view.has(id, self.since + 1);
-        let gone = now.learners.iter().filter(|id| !self.contains(**id) && is_over(**id));
-        let gone: MembershipStep = gone.map(|id| (*id, StepTo::Removed)).collect();
-        if !gone.is_empty() {
-            tracing::info!(members = ?ids(&gone), "removing members that left");
-            actions.push(MembershipAction::Propose(gone));
-        }
-    }
-
-    fn change_voters(&mut self, view: &LeaderView<'_>, actions: &mut Vec<MembershipAction>) {
-        let voters = &view.membership.voters;
-        let missing = self.missing(view, actions);
-        let is_newcomer = |id: &u64| !voters.contains(id);
-        let has_quorum = 2 * (self.voters.len() - missing.len()) > self.voters.len();
-        if missing.iter().any(is_newcomer) || !has_quorum {
-            return self.wait_for(&missing, view, actions);
-        }
-        let mut goal = self.voters.clone();
-        if !goal.contains(&view.own) {
-            let candidates = goal.iter().copied().filter(|id| voters.contains(id));
-            if let Some(transferee) =
-                candidates.max_by_key(|id| view.followers.get(id).map(|follower| follower.matched))
-            {
-                tracing::info!(to = logged(transferee), "this leader is to leave: handing the lead over");
-                return actions.push(MembershipAction::HandOver { transferee });
-            }
-            // No member that stays can lead yet.
-            goal.push(view.own);
-        }
-        let joining = goal.iter().filter(|id| !voters.contains(id)).map(|id| (*id, StepTo::Voter));
-        let leaving = voters.iter().filter(|id| !goal.contains(id)).map(|id| (*id, StepTo::Learner));
-        tracing::info!(from = ?all_logged(voters), to = ?all_logged(&goal), "changing the voters");
-        actions.push(MembershipAction::Propose(joining.chain(leaving).collect()));
-    }
-
-    /// The voters to be that are not there, have not caught up, or would not vote. Those that have caught up are asked that.
-    fn missing(&self, view: &LeaderView<'_>, actions: &mut Vec<MembershipAction>) -> Vec<u64> {
-        let others = self.voters.iter().copied().filter(|id| *id != view.own);
-        let (present, mut missing): (Vec<u64>, Vec<u64>) = others.partition(|id| view.has_caught_up(*id));
-        for member in present.into_iter().filter(|id| !self.ready.contains(id)) {
-            actions.push(MembershipAction::AskReadiness { member });
-            missing.push(member);
-        }
-        missing
-    }
-
-    /// Gives the change up if the members that it waits for are not there, or make no progress, for too long.
-    fn wait_for(&mut self, late: &[u64], view: &LeaderView<'_>, actions: &mut Vec<MembershipAction>) {
-        let followers: Vec<_> = late.iter().filter_map(|id| view.followers.get(id)).collect();
-        let is_silent = followers.len() < late.len() || followers.iter().any(|follower| !follower.is_active);
-        let progress = followers.iter().map(|follower| follower.matched).sum();
-        self.silent_ticks = if is_silent { self.silent_ticks + 1 } else { 0 };
-        let is_progressing =
-            progress > self.progress || followers.iter().any(|follower| follower.gets_snapshot);
-        self.idle_ticks = if is_progressing { 0 } else { self.idle_ticks + 1 };
-        self.progress = progress;
-        let is_over = self.silent_ticks > SILENT_TICKS_MAX || self.idle_ticks > IDLE_TICKS_MAX;
-        if is_over && self.is_change && !self.is_settled {
-            let reason = if is_silent { "cannot be reached" } else { "do not catch up" };
-            tracing::error!(members = ?all_logged(late), "change of members given up: members {reason}");
-            self.is_settled = true;
-            actions.push(MembershipAction::Settle(Some(ErrorCode::NewConfigNoQuorum)));
-        }
-    }
-}
-
-impl LeaderView<'_> {
-    /// True if the member has everything up to `index`.
-    fn has(&self, member: u64, index: u64) -> bool {
-        self.followers.get(&member).is_some_and(|follower| follower.matched >= index)
-    }
-
-    fn has_caught_up(&self, member: u64) -> bool {
-        let nearly_all = self.committed.saturating_sub(LAG_MAX).max(1);
-        let is_active = self.followers.get(&member).is_some_and(|follower| follower.is_active);
-        is_active && self.has(member, nearly_all)
-    }
-}
-
-fn ids(step: &MembershipStep) -> Vec<u64> {
-    step.iter().map(|(id, _)| logged(*id)).collect()
 }
 
 #[cfg(test)]
 mod tests {
+    use paddock_proto::ErrorCode;
+
+    use super::target::{FAREWELL_TICKS, IDLE_TICKS_MAX, SILENT_TICKS_MAX};
     use super::*;
+    use crate::membership::{Follower, StepTo};
+    use crate::rosters::OtherGroups;
 
     const FOLLOWER: Follower =
         Follower { matched: 100, is_active: true, is_heard: true, gets_snapshot: false };
@@ -318,7 +179,8 @@ mod tests {
     }
 
     fn view<'a>(membership: &'a Membership, followers: &[(u64, Follower)]) -> LeaderView<'a> {
-        LeaderView { own: 1, membership, committed: 100, followers: followers.iter().copied().collect() }
+        let (followers, others) = (followers.iter().copied().collect(), OtherGroups::Ready);
+        LeaderView { own: 1, membership, committed: 100, followers, others }
     }
 
     #[test]
@@ -326,7 +188,7 @@ mod tests {
         let mut tree = Tree::new();
         let members = "server.0=a:1:2\nserver.1=b:1:2\nserver.257=c:1:2:observer\n";
         tree.refound_ensemble(7, members);
-        let target = Target::of(&tree, 90).expect("there is an ensemble");
+        let target = Target::of(&tree, 90, ChangeStage::Whole).expect("there is an ensemble");
         let membership = Membership::new(vec![raft_id(0), 1], vec![257]);
         assert_eq!((&target.voters, &target.learners), (&membership.voters, &membership.learners));
     }
@@ -425,5 +287,65 @@ mod tests {
         let joint = Membership { voters_outgoing: vec![1, 2], ..Membership::new(vec![1, 3], vec![]) };
         let actions = change(&[1, 3], true).tick(&view(&joint, &[]));
         assert_eq!(actions, [MembershipAction::Propose(vec![])]);
+    }
+
+    /// A change to these voters, for which member 2 is ready.
+    fn staged(voters: &[u64], stage: ChangeStage) -> MembershipChange {
+        let target =
+            Target { voters: voters.to_vec(), is_change: true, since: 90, stage, ..Target::default() };
+        let mut change = MembershipChange { target: Some(target), ..MembershipChange::default() };
+        change.note_ready(2);
+        change
+    }
+
+    #[test]
+    fn with_several_groups_votes_change_when_all_are_prepared() {
+        let mut change = staged(&[1, 2], ChangeStage::Preparing);
+        let learning = Membership::new(vec![1], vec![2]);
+        let view = |others| LeaderView { others, ..view(&learning, &[(2, FOLLOWER)]) };
+        assert_eq!(change.tick(&view(OtherGroups::OnTheWay)), []);
+        assert_eq!(change.progress(), (true, 0));
+        assert_eq!(change.tick(&view(OtherGroups::Ready)), [MembershipAction::Promote]);
+        assert_eq!(change.tick(&view(OtherGroups::Stuck)), [], "that is on its way");
+        let failed = MembershipAction::Settle(Some(ErrorCode::NewConfigNoQuorum));
+        change.reconsider();
+        assert_eq!(change.tick(&view(OtherGroups::Stuck)), [failed]);
+        assert_eq!(change.tick(&view(OtherGroups::Ready)), [], "it was given up");
+    }
+
+    #[test]
+    fn the_home_groups_voters_change_last_and_a_newcomer_that_is_gone_is_not_waited_for() {
+        let mut change = staged(&[1, 2, 3], ChangeStage::Voting);
+        let learning = Membership::new(vec![1, 2], vec![3]);
+        let gone = Follower { is_active: false, ..FOLLOWER };
+        let now = |membership, others| LeaderView { others, ..view(membership, &[(2, FOLLOWER), (3, gone)]) };
+        for others in [OtherGroups::OnTheWay, OtherGroups::Stuck] {
+            assert_eq!(change.tick(&now(&learning, others)), []);
+        }
+        let voter = MembershipAction::Propose(vec![(3, StepTo::Voter)]);
+        assert_eq!(change.tick(&now(&learning, OtherGroups::Ready)), std::slice::from_ref(&voter));
+        let all = Membership::new(vec![1, 2, 3], vec![]);
+        assert_eq!(change.tick(&now(&all, OtherGroups::OnTheWay)), [], "another group is not so far");
+        assert_eq!(change.tick(&now(&all, OtherGroups::Ready)), [MembershipAction::Settle(None)]);
+        // Another group waits for none.
+        let mut other = staged(&[1, 2, 3], ChangeStage::Voting);
+        assert_eq!(other.tick(&now(&learning, OtherGroups::NotAwaited)), [voter]);
+    }
+
+    #[test]
+    fn another_group_gives_nothing_up_and_tells_if_it_comes_nearer() {
+        let mut change = staged(&[1, 2], ChangeStage::Preparing);
+        let learning = Membership::new(vec![1], vec![2]);
+        let now =
+            |follower| LeaderView { others: OtherGroups::NotAwaited, ..view(&learning, &[(2, follower)]) };
+        let silent = Follower { is_active: false, matched: 3, ..FOLLOWER };
+        for _ in 0..2 * IDLE_TICKS_MAX {
+            assert_eq!(change.tick(&now(silent)), []);
+        }
+        assert_eq!(change.progress(), (false, 1));
+        change.tick(&now(Follower { gets_snapshot: true, ..silent }));
+        assert_eq!(change.progress(), (false, 2));
+        change.tick(&now(FOLLOWER));
+        assert_eq!(change.progress(), (true, 2));
     }
 }

@@ -11,6 +11,7 @@ use raft::eraftpb::{Entry, EntryType, Message, MessageType};
 
 use crate::configuration::is_readable;
 use crate::effects::SnapshotWrite;
+use crate::rosters::RosterReport;
 use crate::{Cluster, Membership};
 
 /// The head of every message: the ensemble and the process that it comes from.
@@ -104,6 +105,8 @@ pub(crate) enum PeerMessage {
     FileList {
         lines: String,
     },
+    /// The sender leads a group beside the home group, and tells how far that is with a roster.
+    Roster(RosterReport),
 }
 
 /// Limits of a confirmation: it is meant for one process of the receiver, and counts once that has applied an entry.
@@ -203,6 +206,7 @@ const DIVERGED: u8 = 12;
 const CONFIRMED: u8 = 13;
 const WANTS_LEAD: u8 = 14;
 const FILE_LIST: u8 = 15;
+const ROSTER: u8 = 16;
 
 /// Mark in front of the time of the sender's syncs behind a profile, in a sign of presence.
 const SYNC_MARK: [u8; 4] = *b"\0syn";
@@ -296,6 +300,12 @@ impl PeerMessage {
                 out.push(FILE_LIST);
                 out.put_string(lines);
             }
+            PeerMessage::Roster(RosterReport { number, is_ready, progress }) => {
+                out.push(ROSTER);
+                out.put_i64(*number as i64);
+                out.put_bool(*is_ready);
+                out.put_i64(*progress as i64);
+            }
         }
         out
     }
@@ -345,6 +355,10 @@ impl PeerMessage {
             PRESENT => Ok(decode_present(reader.rest())),
             WANTS_LEAD => Ok(PeerMessage::WantsLead),
             FILE_LIST => Ok(PeerMessage::FileList { lines: reader.string()?.to_owned() }),
+            ROSTER => {
+                let (number, is_ready) = (reader.i64()? as u64, reader.bool()?);
+                Ok(PeerMessage::Roster(RosterReport { number, is_ready, progress: reader.i64()? as u64 }))
+            }
             other => Err(DecodeError::UnknownValue { field: "message between members", value: other.into() }),
         }
     }
@@ -610,6 +624,7 @@ mod tests {
             }
         }
         check(PeerMessage::WantsLead);
+        check(PeerMessage::Roster(RosterReport { number: 3, is_ready: true, progress: 9 }));
         check(PeerMessage::FileList { lines: "server.1=a:1:2\n".to_owned() });
         let bytes = b"piece".to_vec();
         check(PeerMessage::Piece(SnapshotWrite { index: 7, offset: 5, bytes, is_last: true }));

@@ -38,6 +38,12 @@ pub fn apply_and_tell(tree: &mut Tree, entry: &LogEntry, tell: &mut dyn FnMut(&T
         ConfigurationEntry::Refounding { cluster, members, .. } => tree.refound_ensemble(*cluster, members),
         ConfigurationEntry::Level(raised) => tree.raise_level(raised),
         ConfigurationEntry::Groups { count, founders } => found_groups(tree, *count, founders),
+        ConfigurationEntry::Roster(roster) => {
+            tree.follow_roster(roster);
+        }
+        ConfigurationEntry::Promotion { roster } => {
+            tree.promote(*roster);
+        }
         ConfigurationEntry::Founding(_) | ConfigurationEntry::Change(_) => {}
     }
     tell(tree, EntryPart::Membership(&format!("{configuration:?}")));

@@ -9,6 +9,7 @@ use crate::file_lists::FileLists;
 use crate::gates::Gates;
 use crate::own_cluster::OwnCluster;
 use crate::processes::Processes;
+use crate::rosters::Rosters;
 use crate::sessions::Sessions;
 use crate::sync_times::SyncTimes;
 use crate::{Cluster, Membership, Recovered, ReplicaOptions};
@@ -20,6 +21,7 @@ pub struct Presence {
     pub(crate) cluster: OwnCluster,
     pub(crate) processes: Processes,
     pub(crate) file_lists: FileLists,
+    pub(crate) rosters: Rosters,
     pub(crate) levels: FeatureLevels,
     pub(crate) contact: Contact,
     pub(crate) sessions: Sessions,
@@ -54,6 +56,7 @@ impl Presence {
             cluster: OwnCluster::new(recovered.cluster, &recovered.entries),
             processes: Processes::default(),
             file_lists: FileLists::new(&options.founding.members, options.founding.files_change_members),
+            rosters: Rosters::default(),
             levels: FeatureLevels::new(options.known_level, options.level_max),
             contact: Contact::new(now.monotonic_ms),
             sessions: Sessions::new(options.tick_ms, options.member, incarnation, watches),

@@ -13,6 +13,7 @@ mod collect;
 mod groups;
 mod levels;
 mod peers;
+mod rosters;
 mod standing;
 
 use paddock_proto::{OpCode, SessionId};
@@ -29,6 +30,7 @@ use crate::presence::Presence;
 use crate::queued_item::QueuedItem;
 use crate::raft_id::logged;
 use crate::read_only::{ReadOnlyRequest, Verdicts};
+use crate::rosters::OtherGroups;
 use crate::{Cluster, HardState, Input, Replicated};
 pub use groups::{founders_of, leading_order};
 pub use standing::{FollowerStanding, GroupStanding, MemberFacts, Role, Standing};
@@ -368,6 +370,9 @@ impl Replica<'_> {
             self.tick_member(now);
         } else {
             self.seek_lead(now);
+            self.follow_roster();
+            self.change_membership();
+            self.tell_roster();
         }
         if self.group.consensus.takes_proposals() && !self.group.read_only.is_active() {
             if self.group.is_home() {
@@ -392,6 +397,7 @@ impl Replica<'_> {
         } else {
             self.presence.contact.make_due();
         }
+        self.presence.rosters.set_knows_home(!self.group.joining.is_silent());
         self.follow_files(now);
         self.change_membership();
         self.leave_slow_disk(now);
@@ -423,8 +429,7 @@ impl Replica<'_> {
         if let (Some(lines), Some(leader)) = (self.presence.file_lists.tick(present), self.other_leader()) {
             self.group.outgoing.messages.push((leader, PeerMessage::FileList { lines }.encode()));
         }
-        let may_change = self.group.applied.groups == 1 && !self.group.consensus.is_changing();
-        if !self.group.consensus.takes_proposals() || !may_change {
+        if !self.group.consensus.takes_proposals() || self.group.consensus.is_changing() {
             return;
         }
         let voters = &self.group.consensus.membership().voters;
@@ -442,20 +447,24 @@ impl Replica<'_> {
 
     /// Brings the membership nearer to what the state wants, if this member leads.
     fn change_membership(&mut self) {
-        if !self.group.consensus.takes_proposals() || self.group.consensus.is_changing() {
+        let consensus = &self.group.consensus;
+        if !self.group.membership.has_target() || !consensus.takes_proposals() || consensus.is_changing() {
             return;
         }
+        let is_home = self.group.is_home();
         let view = LeaderView {
             own: self.presence.options.member,
             membership: self.group.consensus.membership(),
             committed: self.group.consensus.committed(),
             followers: self.group.consensus.followers(),
+            others: if is_home { self.presence.rosters.others() } else { OtherGroups::NotAwaited },
         };
         for action in self.group.membership.tick(&view) {
             match action {
                 MembershipAction::Propose(step) => self.group.consensus.change(&step),
                 MembershipAction::HandOver { transferee } => self.hand_over(transferee),
                 MembershipAction::StepDown => self.step_down(),
+                MembershipAction::Promote => self.propose_promotion(),
                 MembershipAction::Settle(error) => {
                     let body = error.map_or(0, |error| error.code()).to_be_bytes();
                     self.announce(OpCode::SettleReconfig, &body);
@@ -466,12 +475,18 @@ impl Replica<'_> {
                 }
             }
         }
+        if is_home {
+            self.await_groups();
+        }
     }
 
     /// Takes the members of the ensemble from the state.
     fn follow_ensemble(&mut self, tree: &Tree) {
         (self.group.applied.has_secret, self.group.applied.level) = (tree.has_secret(), tree.feature_level());
         self.group.applied.groups = tree.groups().count();
+        if self.group.applied.groups > 1 {
+            self.presence.rosters.follow(tree);
+        }
         self.group.membership.follow(self.presence.options.member, tree, self.group.applied.index());
         if let Some(ensemble) = tree.ensemble() {
             self.presence.cluster.note_state(ensemble.cluster);

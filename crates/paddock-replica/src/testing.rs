@@ -47,6 +47,7 @@ fn describe_body(body: &[u8]) -> String {
         Ok(PeerMessage::Present { .. }) => "present".to_owned(),
         Ok(PeerMessage::FileList { .. }) => "list of its file".to_owned(),
         Ok(PeerMessage::WantsLead) => "wants to lead".to_owned(),
+        Ok(PeerMessage::Roster(report)) => format!("{report:?}"),
         Ok(PeerMessage::Digest { index, digest, .. }) => format!("digest {digest:016x} at {index}"),
         Ok(PeerMessage::Diverged { index, digest }) => format!("most have digest {digest:016x} at {index}"),
         Err(error) => format!("unreadable: {error}"),

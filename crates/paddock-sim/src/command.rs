@@ -38,7 +38,7 @@ struct Arguments {
     /// Minutes for which things go wrong in each run; less than one if it is not given
     #[arg(long)]
     minutes: Option<u64>,
-    /// The number of Raft groups, whose members then do not change; out of the seed if it is not given
+    /// The number of Raft groups; out of the seed if it is not given
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..=16))]
     groups: Option<u32>,
     /// Theme of the runs; out of the seed if it is not given, and mostly everything

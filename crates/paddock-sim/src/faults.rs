@@ -112,6 +112,11 @@ pub(crate) enum Fault {
         by: SimDuration,
         span: SimDuration,
     },
+    /// Messages about the home group, and no others, reach the member only when the time is over.
+    HomeLate {
+        whom: Whom,
+        span: SimDuration,
+    },
     Reset {
         whom: Whom,
     },
@@ -252,6 +257,7 @@ pub(crate) enum FaultKind {
     OneWay,
     Slow,
     HearsLate,
+    HomeLate,
     Reset,
     Loss,
     ClientsCut,
@@ -383,6 +389,7 @@ fn throw(kind: FaultKind, machines: u8, chance: &mut Chance) -> Fault {
             let by = SimDuration::millis(chance.between(500, 3000));
             Fault::HearsLate { whom, by, span: SimDuration::seconds(4) }
         }
+        FaultKind::HomeLate => Fault::HomeLate { whom, span },
         FaultKind::Reset => Fault::Reset { whom },
         FaultKind::Loss => Fault::Loss { permille: chance.between(10, 800), span },
         FaultKind::ClientsCut => Fault::ClientsCut { whom, span },

@@ -58,6 +58,8 @@ pub(crate) struct Machine {
     pub(crate) paused_until: Time,
     /// Until then nothing of other members is taken, though it arrives.
     pub(crate) deaf_until: Time,
+    /// Until then what other members say about the home group is held back.
+    pub(crate) home_late_until: Time,
     has_battery: bool,
     starts: u64,
     chance: Chance,
@@ -156,6 +158,7 @@ impl Machine {
             began: Time(0),
             paused_until: Time(0),
             deaf_until: Time(0),
+            home_late_until: Time(0),
             has_battery,
             starts: 0,
             chance,
@@ -342,7 +345,7 @@ impl Machine {
         self.faults.is_disturbed = false;
         self.faults.full_until = now;
         self.make_room(now);
-        (self.paused_until, self.deaf_until) = (now, now);
+        (self.paused_until, self.deaf_until, self.home_late_until) = (now, now, now);
         self.faults.slow = (SimDuration::ZERO, now);
     }
 

@@ -52,10 +52,11 @@ impl RunPlan {
         let thrown = if members > 1 && upgrades.one_in(12) { Theme::Upgrades } else { thrown };
         let is_slow = members > 1 && Chance::of(seed, "slow leaders").one_in(20);
         let thrown = if is_slow { Theme::SlowLeaders } else { thrown };
+        let has_groups = members > 1 && wanted.groups.is_some_and(|groups| groups > 1);
+        let lags = has_groups && Chance::of(seed, "lagging homes").one_in(10);
+        let thrown = if lags { Theme::LaggingHomes } else { thrown };
         let theme = wanted.theme.unwrap_or(thrown);
-        // Members of an ensemble with several groups do not change.
-        let changes_members =
-            members > 1 && theme.changes_members(&mut dice) && wanted.groups.is_none_or(|groups| groups == 1);
+        let changes_members = members > 1 && theme.changes_members(&mut dice);
         let spares = if changes_members { dice.below(3) as u8 } else { 0 };
         let is_upgraded = theme == Theme::Upgrades && members > 1;
         let spares = if is_upgraded { spares.max(1) } else { spares };
@@ -95,7 +96,7 @@ impl RunPlan {
         }
         let mut thrown = Chance::of(seed, "groups");
         let thrown = if thrown.one_in(4) { thrown.between(2, 8) as u32 } else { 1 };
-        let thrown = if changes_members || is_upgraded { 1 } else { thrown };
+        let thrown = if is_upgraded { 1 } else { thrown };
         settings.groups = wanted.groups.unwrap_or(thrown);
         let mut dice = Chance::of(seed, "faults");
         let mut kinds = theme.faults(&mut dice);
@@ -104,8 +105,12 @@ impl RunPlan {
         if kinds.is_empty() {
             kinds.push(FaultKind::End);
         }
-        // Who has fewer voters tomorrow cannot do without a disk today.
-        kinds.retain(|kind| !changes_members || !kind.loses_data());
+        // Who has fewer voters tomorrow cannot do without a disk today, unless all groups wait for the voters to be.
+        let may_lose = |kind: &FaultKind| settings.groups > 1 && *kind == FaultKind::NewDisk;
+        kinds.retain(|kind| !changes_members || !kind.loses_data() || may_lose(kind));
+        if settings.groups > 1 && theme.delays_home() {
+            kinds.push(FaultKind::HomeLate);
+        }
         let mut faults = faults::plan(&kinds, theme.begins(), settings.machines(), length, &mut dice);
         if let Some(wanted) = &wanted.faults {
             faults = wanted.iter().filter_map(|number| faults.get(*number).copied()).collect();
@@ -122,5 +127,10 @@ impl RunPlan {
             faults,
             settings,
         }
+    }
+
+    /// True if one of the clients changes the members.
+    pub(crate) fn changes_members(&self) -> bool {
+        self.clients.iter().any(Habits::changes_members)
     }
 }

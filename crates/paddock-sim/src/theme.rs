@@ -45,6 +45,8 @@ pub(crate) enum Theme {
     Upgrades,
     /// The leader's disk becomes slow, and nothing else happens.
     SlowLeaders,
+    /// Members change all the time, and the home group of one that leads other groups lags behind them.
+    LaggingHomes,
     /// Observers are there from the beginning, and members learn again what they have lost, more than once.
     Learners,
 }
@@ -126,6 +128,7 @@ impl Theme {
                 FaultKind::Reset,
             ],
             Theme::SlowLeaders => vec![FaultKind::SlowLeader],
+            Theme::LaggingHomes => vec![FaultKind::HomeLate, FaultKind::HomeLate, FaultKind::End],
             Theme::Learners => vec![FaultKind::NewDiskAndEnd, FaultKind::NewDisksApart, FaultKind::Pause],
         }
     }
@@ -168,8 +171,13 @@ impl Theme {
             }
             Theme::Leases | Theme::Learners | Theme::Portions | Theme::SlowLeaders => false,
             Theme::ForeignDisks | Theme::OldDisks | Theme::WrongStates | Theme::Twins => false,
-            Theme::Moves | Theme::Handovers | Theme::Upgrades => true,
+            Theme::Moves | Theme::Handovers | Theme::Upgrades | Theme::LaggingHomes => true,
         }
+    }
+
+    /// True if the home group of a member may lag behind its other groups.
+    pub(crate) fn delays_home(self) -> bool {
+        matches!(self, Theme::Everything | Theme::Moves)
     }
 
     pub(crate) fn shape(self, settings: &mut Settings, weather: &mut Weather, clients: &mut [Habits]) {
@@ -190,7 +198,7 @@ impl Theme {
                 (weather.delay_min, weather.delay_max) = (SimDuration::millis(5), SimDuration::millis(50));
                 one_writes_and_all_ask(settings, clients);
             }
-            Theme::ForeignDisks => {}
+            Theme::ForeignDisks | Theme::LaggingHomes => {}
             // Little is written, so that nothing reminds a member of what it has forgotten.
             Theme::OldDisks => {
                 *weather = Weather::CALM;
@@ -238,7 +246,7 @@ impl Theme {
     pub(crate) fn shape_operator(self, operator: &mut Habits) {
         match self {
             Theme::Moves => operator.leave_much_behind(),
-            Theme::Handovers => operator.pause = SimDuration::millis(300),
+            Theme::Handovers | Theme::LaggingHomes => operator.pause = SimDuration::millis(300),
             Theme::Upgrades => operator.pause = SimDuration::millis(500),
             _ => {}
         }

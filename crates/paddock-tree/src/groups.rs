@@ -2,6 +2,8 @@
 //!
 //! Groups are numbered from 1 on without a gap; the home group is number 0. They are founded some at a time, and never go. The founders of a
 //! group are part of the state, since a member that founds it late has to begin it with the same members as the others.
+//!
+//! The members of all groups follow those of the home group. Its state numbers the rosters that it wants them to have (`roster.rs`).
 
 use paddock_proto::jute::{Reader, Writer};
 use paddock_proto::{DecodeError, MemberNumber};
@@ -21,6 +23,12 @@ pub struct GroupFounders {
 pub struct FoundedGroups {
     /// Number behind the last group that was founded together, by rising number, and the founders.
     together: Vec<(u32, GroupFounders)>,
+    /// Number of the roster that the groups are to have; 0 until the members change for the first time.
+    roster: u64,
+    /// True while a change of members is under way for which all groups were ready: their voters may change.
+    is_promoted: bool,
+    /// Number of groups, with the home group, when voters were let change last. All of these were there.
+    established: u32,
 }
 
 impl FoundedGroups {
@@ -39,6 +47,33 @@ impl FoundedGroups {
         if count > self.count() {
             self.together.push((count, founders));
         }
+    }
+
+    /// True if the group is known to have been founded by members that may have left since. None may found it again.
+    pub fn is_established(&self, group: u32) -> bool {
+        group < self.established
+    }
+
+    /// Number of the roster that the groups are to have; 0 until the members change for the first time.
+    pub fn roster(&self) -> u64 {
+        self.roster
+    }
+
+    /// True while a change of members is under way for which all groups were ready: their voters may change.
+    pub fn is_promoted(&self) -> bool {
+        self.is_promoted
+    }
+
+    /// A change of members has begun, or is over. Without other groups none has to know.
+    pub(crate) fn begin_roster(&mut self) {
+        if self.count() > 1 {
+            (self.roster, self.is_promoted) = (self.roster + 1, false);
+        }
+    }
+
+    /// All groups are ready for the change of members that is under way.
+    pub(crate) fn promote(&mut self) {
+        (self.roster, self.is_promoted, self.established) = (self.roster + 1, true, self.count());
     }
 
     /// 0 while there is only the home group.
@@ -60,6 +95,11 @@ impl FoundedGroups {
                 members.iter().for_each(|member| put_member(*member, out));
             }
         }
+        if !self.together.is_empty() {
+            out.put_i64(self.roster as i64);
+            out.put_bool(self.is_promoted);
+            out.put_i32(self.established as i32);
+        }
     }
 
     pub(crate) fn decode(r: &mut Reader<'_>) -> Result<FoundedGroups, DecodeError> {
@@ -75,6 +115,10 @@ impl FoundedGroups {
                 }
             }
             groups.grow(count, GroupFounders { voters, learners });
+        }
+        if !groups.together.is_empty() {
+            (groups.roster, groups.is_promoted) = (r.i64()? as u64, r.bool()?);
+            groups.established = r.i32()? as u32;
         }
         Ok(groups)
     }
@@ -100,9 +144,24 @@ mod tests {
         for (group, last) in (0..).zip(expected) {
             assert_eq!(groups.founders(group).and_then(|members| members.voters.last().copied()), last);
         }
+        let digest = groups.digest();
+        groups.begin_roster();
+        assert_ne!(groups.digest(), digest);
+        groups.promote();
+        groups.grow(7, founders(&[1, 2]));
+        assert_eq!((groups.roster(), groups.is_promoted()), (2, true));
+        assert_eq!([5, 6].map(|group| groups.is_established(group)), [true, false], "6 came later");
         let mut bytes = Vec::new();
         groups.encode(&mut bytes);
-        assert_eq!(FoundedGroups::decode(&mut Reader::new(&bytes)), Ok(groups));
+        assert_eq!(FoundedGroups::decode(&mut Reader::new(&bytes)), Ok(groups.clone()));
+        groups.begin_roster();
+        assert_eq!((groups.roster(), groups.is_promoted()), (3, false));
+        let mut bytes = Vec::new();
+        FoundedGroups::default().encode(&mut bytes);
+        assert_eq!(bytes, [0; 4], "nothing else without other groups");
+        let mut alone = FoundedGroups::default();
+        alone.begin_roster();
+        assert_eq!(alone, FoundedGroups::default());
         for end in [1, -1] {
             let mut bytes = Vec::new();
             bytes.put_count(1);

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use paddock_replica::{
     Effects, Group, GroupStanding, HardState, MemberFacts, Membership, NewGroup, OwnState, Recovered,
-    Replica, Replicated, founders_of, raft_id,
+    Replica, Replicated, Standing, founders_of, raft_id,
 };
 use paddock_state::Now;
 use paddock_storage::{GroupNumber, Index};
@@ -36,10 +36,17 @@ impl Member {
         self.groups.len()
     }
 
-    /// Number of groups that this member has, and of those that it leads.
-    pub(super) fn count_groups(&self) -> (u32, u32) {
-        let leads = |standing: &GroupStanding| standing.leads;
-        (self.groups.len() as u32, self.group_standings().filter(leads).count() as u32)
+    /// The member's standing in its home group, with the numbers of its groups.
+    pub(super) fn with_groups(&self, mut standing: Standing) -> Standing {
+        (standing.groups, standing.groups_led) = (0, 0);
+        for group in self.group_standings() {
+            let is_other = group.number > 0;
+            standing.groups += 1;
+            standing.groups_led += u32::from(group.leads);
+            standing.groups_joining += u32::from(is_other && (group.is_silent || group.awaits_vote));
+            standing.groups_without_leader += u32::from(is_other && group.leader.is_none());
+        }
+        standing
     }
 
     /// This member's part in each of its groups, by rising number.

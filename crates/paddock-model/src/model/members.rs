@@ -29,6 +29,17 @@ impl Model {
         self.ensemble.as_ref().map(|ensemble| ensemble.members.values().map(|member| member.id).collect())
     }
 
+    /// Voters and observers of the ensemble, and those to be while they change.
+    pub fn memberships(&self) -> Vec<[Vec<MemberNumber>; 2]> {
+        let Some(ensemble) = &self.ensemble else { return Vec::new() };
+        let lists = [Some(&ensemble.members), ensemble.target.as_ref()].into_iter().flatten();
+        let with = |members: &Members, role: MemberRole| {
+            members.values().filter(|member| member.role == role).map(|member| member.id).collect()
+        };
+        let both = |members| [with(members, MemberRole::Participant), with(members, MemberRole::Observer)];
+        lists.map(both).collect()
+    }
+
     /// True if others are to belong to it.
     pub fn changes_members(&self) -> bool {
         self.ensemble.as_ref().is_some_and(|ensemble| ensemble.target.is_some())

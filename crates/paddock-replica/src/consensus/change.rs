@@ -21,7 +21,9 @@ impl Consensus {
             ConfigurationEntry::Founding(_)
             | ConfigurationEntry::Refounding { .. }
             | ConfigurationEntry::Level(_)
-            | ConfigurationEntry::Groups { .. } => {}
+            | ConfigurationEntry::Groups { .. }
+            | ConfigurationEntry::Roster(_)
+            | ConfigurationEntry::Promotion { .. } => {}
             ConfigurationEntry::Change(step) => self.apply_change(&to_raft(step)),
         }
         self.membership != before

@@ -65,16 +65,20 @@ impl Replica<'_> {
                 [voters, learners, voters_outgoing].map(|ids| all_logged(ids));
             tracing::info!(?voters, ?learners, ?voters_outgoing, "membership changed");
         }
-        if let ConfigurationEntry::Groups { count, founders } = &change {
-            self.apply_groups(index, *count, founders, replicated.tree_mut());
-        }
-        if let ConfigurationEntry::Refounding { cluster, members, .. } = &change {
-            // A survivor begins an ensemble of its own.
-            replicated.tree_mut().refound_ensemble(*cluster, members);
-            self.note_members(replicated.state());
-        }
-        if let ConfigurationEntry::Level(raised) = &change {
-            self.apply_level(raised, replicated.tree_mut());
+        let tree = replicated.tree_mut();
+        match &change {
+            ConfigurationEntry::Founding(_) | ConfigurationEntry::Change(_) => {}
+            ConfigurationEntry::Groups { count, founders } => {
+                self.apply_groups(index, *count, founders, tree)
+            }
+            ConfigurationEntry::Refounding { cluster, members, .. } => {
+                // A survivor begins an ensemble of its own.
+                tree.refound_ensemble(*cluster, members);
+                self.note_members(replicated.state());
+            }
+            ConfigurationEntry::Level(raised) => self.apply_level(raised, tree),
+            ConfigurationEntry::Roster(roster) => self.apply_roster(roster, tree),
+            ConfigurationEntry::Promotion { roster } => self.apply_promotion(*roster, tree),
         }
         replicated.set_membership(self.group.consensus.membership().clone());
     }

@@ -113,6 +113,10 @@ impl Replica<'_> {
         if !self.group.consensus.is_empty() || !self.group.joining.may_found(founding) {
             return;
         }
+        // Members that began the group may have left it since, and may have come back without their data.
+        if !self.group.is_home() && !self.presence.rosters.may_found(self.group.number) {
+            return;
+        }
         let founders = &founding.membership;
         self.group.joining.begin_writing_first_entry();
         let (entry, hard_state) = first_entry(founders, self.group.durability.written());
@@ -175,6 +179,7 @@ impl Replica<'_> {
             self.propose_secret(now);
             self.presence.contact.make_due();
             self.presence.file_lists.begin_anew();
+            self.presence.rosters.begin_anew();
             // What a former leader heard is not known here.
             self.presence.sessions.liveness.renew_all(now.monotonic_ms);
         }

@@ -7,6 +7,9 @@
 //!
 //! A group's lead belongs to one of its voters, another one for each group, so that leaders are spread. That member asks for the lead when it has
 //! everything; if it is away, the next one in the group's own order does. No other member asks, so leads do not go back and forth.
+//!
+//! Once members have changed, none is founded any more: those who began it may have left, and may come back with nothing. Members of groups follow the home
+//! group's (`rosters.rs`).
 
 use paddock_state::Now;
 use paddock_tree::{FeatureLevel, GroupFounders, Tree};
@@ -31,6 +34,7 @@ impl Replica<'_> {
     pub fn open_other(&mut self, state: &Replicated, is_first_time: bool) {
         assert!(!self.group.is_home(), "the home group is opened by itself");
         self.group.disk_age.adopt(state.tree());
+        self.take_roster(state.tree());
         self.begin_with_disk(is_first_time);
         self.withhold_votes();
     }
@@ -44,7 +48,8 @@ impl Replica<'_> {
             return;
         }
         let is_alone = self.presence.options.founding.members.is_empty();
-        let is_settled = is_alone || !self.group.membership.settled_members().is_empty();
+        let settled = self.group.membership.settled_members();
+        let is_settled = is_alone || !settled.is_empty();
         let consensus = &self.group.consensus;
         let membership = consensus.membership();
         // Behind the first entry of its own a leader knows all that was ever said.
@@ -55,7 +60,10 @@ impl Replica<'_> {
             && is_quiet
             && self.group.leading.as_mut().is_some_and(|leading| leading.begins_groups(count))
         {
-            let founders = Membership::new(membership.voters.clone(), membership.learners.clone());
+            // A learner that has left, and is still to be told, begins no group.
+            let is_left = |id: &u64| !is_alone && !settled.iter().any(|member| raft_id(member.id) == *id);
+            let learners = membership.learners.iter().copied().filter(|id| !is_left(id)).collect();
+            let founders = Membership::new(membership.voters.clone(), learners);
             self.group.consensus.propose(ConfigurationEntry::Groups { count, founders }.encode());
         }
     }
@@ -73,6 +81,7 @@ impl Replica<'_> {
         }
         let is_first_time = index > self.presence.logged_at_start && !self.group.joining.is_silent();
         self.note_new_groups(before, tree, is_first_time);
+        self.presence.rosters.follow(tree);
     }
 
     /// The state says that there are more groups than `before`: the member has to make them.
@@ -92,6 +101,7 @@ impl Replica<'_> {
         let last_batch = state.tree().applied_batch(self.group.requests.origin());
         self.group.requests.forget_through(last_batch);
         self.group.applied.level = state.tree().feature_level();
+        self.take_roster(state.tree());
     }
 
     /// Submits a command that no connection waits for.
@@ -116,8 +126,10 @@ impl Replica<'_> {
     /// True if this member is the first of those that are there in the order in which the group's voters are to lead.
     fn is_preferred(&self, now: Now) -> bool {
         let own = self.presence.options.member;
-        let voters = &self.group.consensus.membership().voters;
-        let order = leading_order(self.group.number, voters);
+        // A member that is to leave has just handed the lead over.
+        let voters = self.group.consensus.membership().voters.iter().copied();
+        let voters: Vec<u64> = voters.filter(|id| self.group.membership.may_vote(*id)).collect();
+        let order = leading_order(self.group.number, &voters);
         let first = order
             .into_iter()
             .find(|id| *id == own || self.presence.processes.is_there(*id, now.monotonic_ms));

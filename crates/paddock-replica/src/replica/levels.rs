@@ -66,12 +66,6 @@ impl Replica<'_> {
 
     /// Logs why a change of members was refused, if it is for want of the level.
     pub(super) fn explain_refusal(&self, now: Now, asked: &Reconfig<'_>, tree: &Tree) {
-        if tree.groups().count() > 1 {
-            tracing::error!(
-                groups = tree.groups().count(),
-                "change of members refused: the ensemble has several Raft groups, whose members cannot change yet"
-            );
-        }
         if tree.feature_level() < FeatureLevel::WIDE_MEMBER_NUMBERS && tree.lacks_level_for(asked) {
             self.tell_lacking(now);
         }

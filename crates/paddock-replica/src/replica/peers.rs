@@ -141,6 +141,7 @@ impl Replica<'_> {
             PeerMessage::Diverged { index, digest } => self.group.digests.on_diverged(index, digest),
             PeerMessage::WantsLead => self.on_wants_lead(from),
             PeerMessage::FileList { lines } => self.presence.file_lists.hear(from, &lines),
+            PeerMessage::Roster(report) => self.presence.rosters.hear(self.group.number, report),
             PeerMessage::Present { profile, sync_us, level } => {
                 self.presence.sync_times.hear(from, sync_us, now.monotonic_ms);
                 self.presence.levels.hear(from, level, now.monotonic_ms);
@@ -357,6 +358,9 @@ impl Replica<'_> {
         self.group.joining.await_state();
         self.group.consensus.set_silent(true);
         self.group.read_only.begin_learning();
+        if self.group.is_home() {
+            self.presence.rosters.set_knows_home(false);
+        }
     }
 
     fn on_inquiry_answered(&mut self, from: u64, cluster: Cluster, greeting: Greeting) {

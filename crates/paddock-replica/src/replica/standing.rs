@@ -61,6 +61,12 @@ pub struct Standing {
     pub groups: u32,
     /// Raft groups that this member leads.
     pub groups_led: u32,
+    /// Raft groups beside the home group in which this member has no say yet: it learns, is not admitted, or is to vote and has no vote.
+    pub groups_joining: u32,
+    /// Raft groups beside the home group of which this member knows no leader.
+    pub groups_without_leader: u32,
+    /// Raft groups beside the home group for which a change of members waits, as its leader has been told; 0 if it does not lead.
+    pub groups_changing: u32,
     /// Times that this member has asked another voter to lead, since it was started, because its disk was much slower than that of another voter.
     pub slow_disk_handovers: u64,
 }
@@ -98,6 +104,8 @@ pub struct GroupStanding {
     pub applied: u64,
     /// True while the member keeps out of the group's elections: it learns, or the others have not admitted it.
     pub is_silent: bool,
+    /// True if the member is to vote in the group, and has no vote yet.
+    pub awaits_vote: bool,
 }
 
 /// Facts that a member knows of itself in one of its groups.
@@ -153,7 +161,19 @@ impl MemberFacts<'_> {
             committed: self.group.consensus.committed(),
             applied: self.group.applied.index(),
             is_silent: self.group.joining.is_silent(),
+            awaits_vote: self.awaits_vote(),
         }
+    }
+
+    /// Number of groups for which a change of members waits, if this member leads the home group, which this one has to be.
+    fn groups_changing(&self) -> u32 {
+        if self.group.consensus.is_leader() { self.presence.rosters.late().count() as u32 } else { 0 }
+    }
+
+    /// True if the member is to vote in the group, and has no vote yet.
+    fn awaits_vote(&self) -> bool {
+        let (own, membership) = (self.presence.options.member, self.group.consensus.membership());
+        self.group.membership.awaits_vote(own, membership)
     }
 
     /// The last entry in its log.
@@ -195,7 +215,7 @@ impl MemberFacts<'_> {
             term: leadership.term,
             read_only: self.group.read_only.reason(),
             awaits_admission: self.group.joining.awaits_admission(),
-            awaits_vote: self.group.membership.awaits_vote(self.presence.options.member, membership),
+            awaits_vote: self.awaits_vote(),
             leader: leadership.leader.and_then(member_number),
             last_entry: self.group.consensus.last_entry(),
             committed: self.group.consensus.committed(),
@@ -213,6 +233,9 @@ impl MemberFacts<'_> {
             sessions_expired: self.presence.sessions.expired,
             groups: 1,
             groups_led: self.group.consensus.is_leader().into(),
+            groups_joining: 0,
+            groups_without_leader: 0,
+            groups_changing: self.groups_changing(),
             slow_disk_handovers: self.presence.sync_times.handed_over(),
         }
     }

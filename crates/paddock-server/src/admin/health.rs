@@ -60,6 +60,9 @@ pub(super) fn obstacle(shared: &Shared, role: Role) -> Option<Obstacle> {
             obstacle("learning", "learning: the others have not admitted the member yet")
         }
         None if standing.awaits_vote => obstacle("joining", "joining: the member has no vote yet"),
+        None if standing.groups_joining > 0 => {
+            obstacle("joining", "joining: the member has no say yet in some Raft groups")
+        }
         None if role == Role::Looking => obstacle("no_leader", "no leader is known"),
         None => None,
     }

@@ -1,8 +1,10 @@
-//! Groups beside the home group: their members agree about every entry and every state, vote once in a term, and follow one leader in it.
+//! Groups beside the home group: their members agree about every entry and every state, vote once in a term, and follow one leader in it. None needs a
+//! voter that is no member of the ensemble, and is not to become one.
 
 use std::collections::BTreeMap;
 
-use paddock_replica::{GroupStanding, LogEntry};
+use paddock_proto::MemberNumber;
+use paddock_replica::{GroupStanding, LogEntry, Membership, member_number};
 
 use super::{Checked, ensure};
 
@@ -23,6 +25,8 @@ pub(crate) struct GroupChecks {
     forgot: BTreeMap<(u8, u32), u64>,
     /// Groups that the home group has founded, with itself.
     count: u32,
+    /// The newest membership of each group, and the entry up to which a member has applied it.
+    memberships: BTreeMap<u32, (u64, Membership)>,
 }
 
 impl GroupChecks {
@@ -71,6 +75,28 @@ impl GroupChecks {
             CHECKER,
             "member {member} has the digest {digest:016x} after entry {index} of group {group}; the first one there had {first:016x}"
         );
+        Ok(())
+    }
+
+    /// A member has applied a group up to an entry, with this membership.
+    pub(crate) fn has_membership(&mut self, group: u32, (index, membership): (u64, Membership)) {
+        let newest = self.memberships.entry(group).or_default();
+        if index > newest.0 {
+            *newest = (index, membership);
+        }
+    }
+
+    /// `allowed` are the voters of the ensemble, and those to be while they change: no group needs another member.
+    pub(crate) fn check_voters(&self, allowed: &[MemberNumber]) -> Checked {
+        for (group, (index, membership)) in &self.memberships {
+            let voters = membership.voters.iter().chain(&membership.voters_outgoing);
+            let needed = voters.filter_map(|id| member_number(*id)).find(|id| !allowed.contains(id));
+            ensure!(
+                needed.is_none(),
+                CHECKER,
+                "group {group} needs member {needed:?} after entry {index}, and the voters are {allowed:?}"
+            );
+        }
         Ok(())
     }
 

@@ -130,6 +130,11 @@ impl Habits {
         }
     }
 
+    /// True for an operator, who changes members now and then.
+    pub(crate) fn changes_members(&self) -> bool {
+        self.changes_members_of.is_some()
+    }
+
     /// Habits of a user, who leaves the members as they are.
     pub(crate) fn of_user(self) -> Habits {
         Habits { changes_members_of: None, ..self }

@@ -7,7 +7,7 @@ use paddock_chance::Chance;
 use paddock_front::Settings;
 use paddock_member::{Config, Member, MemberError, Work};
 use paddock_proto::{MemberNumber, SessionId};
-use paddock_replica::{GroupStanding, Input, Role};
+use paddock_replica::{GroupStanding, Input, Membership, Role};
 use paddock_state::{ConnId, Now, Outboxes};
 use paddock_storage::LogError;
 use paddock_tree::FeatureLevel;
@@ -108,6 +108,11 @@ impl SimProcess {
     /// Entry and digest of the state of a group beside the home group, if the member has it.
     pub(crate) fn group_digest(&self, group: u32) -> Option<(u64, u64)> {
         self.member.look_at_group(group, |state| (state.applied().0, state.tree().digest()))
+    }
+
+    /// Entry and membership of a group beside the home group, if the member has it.
+    pub(crate) fn group_membership(&self, group: u32) -> Option<(u64, Membership)> {
+        self.member.look_at_group(group, |state| (state.applied().0, state.membership().clone()))
     }
 
     /// Submits a command, for which no connection waits, to a group beside the home group.

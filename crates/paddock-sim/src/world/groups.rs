@@ -3,9 +3,9 @@
 use paddock_chance::Chance;
 use paddock_member::open_message;
 use paddock_proto::jute::Writer;
-use paddock_proto::{AclList, IdList, OpCode, SessionId};
+use paddock_proto::{AclList, IdList, MemberNumber, OpCode, SessionId};
 use paddock_replica::testing::MessageFacts;
-use paddock_replica::{GroupStanding, LogEntry, leading_order, raft_id};
+use paddock_replica::{GroupStanding, LogEntry, Membership, leading_order, raft_id};
 use paddock_tree::{Command, FeatureLevel};
 
 use super::World;
@@ -36,6 +36,9 @@ impl World {
                     entry.index, entry.term
                 ),
             );
+            if let Some(roster) = entry.roster() {
+                self.trace.note(self.now, format_args!("group {group} comes to roster {roster}"));
+            }
             self.checks.groups.committed(member, *group, entry)?;
         }
         let World { machines, checks, .. } = self;
@@ -47,8 +50,13 @@ impl World {
             if let Some(found) = process.group_digest(*group) {
                 checks.groups.check_digest(member, *group, found)?;
             }
+            if let Some(found) = process.group_membership(*group) {
+                checks.groups.has_membership(*group, found);
+            }
         }
-        Ok(())
+        let voters = checks.truth.model().memberships().into_iter().flat_map(|[voters, _]| voters);
+        let voters: Vec<MemberNumber> = voters.collect();
+        if voters.is_empty() { Ok(()) } else { checks.groups.check_voters(&voters) }
     }
 
     /// A message of a member about a group beside the home group leaves it.
@@ -97,6 +105,20 @@ impl World {
         }
     }
 
+    /// Membership that all groups have to have in the end.
+    fn wanted_membership(&self) -> Membership {
+        let ids = |members: Vec<MemberNumber>| members.into_iter().map(raft_id).collect();
+        if let Some([voters, observers]) = self.checks.truth.model().memberships().into_iter().next() {
+            return Membership::new(ids(voters), ids(observers));
+        }
+        let numbering = self.plan.settings.numbering;
+        let is_observer = |member: &u8| self.plan.settings.is_observer(*member);
+        let (observers, voters) = (1..=self.plan.settings.members).partition::<Vec<u8>, _>(is_observer);
+        let numbers =
+            |machines: Vec<u8>| machines.into_iter().map(|machine| numbering.number(machine)).collect();
+        Membership::new(ids(numbers(voters)), ids(numbers(observers)))
+    }
+
     /// Something in the groups that is not yet as it should be.
     pub(super) fn unsettled_groups(&self) -> Option<String> {
         let level = FeatureLevel(self.checks.truth.model().feature_level());
@@ -106,12 +128,7 @@ impl World {
             return Some(format!("there are {} groups of {groups}", self.checks.groups.count()));
         }
         let numbering = self.plan.settings.numbering;
-        let is_voter = |member: &u8| !self.plan.settings.is_observer(*member);
-        let mut voters: Vec<u64> = (1..=self.plan.settings.members)
-            .filter(is_voter)
-            .map(|member| raft_id(numbering.number(member)))
-            .collect();
-        voters.sort_unstable();
+        let wanted = self.wanted_membership();
         let present: Vec<u64> =
             self.members().map(|machine| raft_id(numbering.number(machine.number))).collect();
         for machine in self.members() {
@@ -123,7 +140,8 @@ impl World {
             }
             for standing in standings.iter().filter(|standing| standing.number > 0) {
                 let GroupStanding { number: group, leader, applied, is_silent, .. } = *standing;
-                let expected = leading_order(group, &voters).into_iter().find(|id| present.contains(id));
+                let expected =
+                    leading_order(group, &wanted.voters).into_iter().find(|id| present.contains(id));
                 let Some(expected) = expected else { continue };
                 if leader.map(raft_id) != Some(expected) {
                     let leader = leader.map(machine_of);
@@ -139,6 +157,12 @@ impl World {
                 }
                 if is_silent {
                     return Some(format!("member {number} has no say in group {group}"));
+                }
+                let found = machine.process.as_ref().and_then(|process| process.group_membership(group));
+                if let Some((_, found)) = found.filter(|(_, found)| *found != wanted) {
+                    return Some(format!(
+                        "member {number} has {found:?} in group {group}, and not {wanted:?}"
+                    ));
                 }
             }
         }

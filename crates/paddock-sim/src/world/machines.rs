@@ -494,6 +494,11 @@ impl World {
                 return Ok(());
             }
         }
+        let late_until = self.machine(to).home_late_until;
+        if late_until > now && open_message(bytes.clone()).is_some_and(|(group, _)| group == 0) {
+            self.queue.plan(late_until, WorldEvent::Letter { from, to, resets, bytes });
+            return Ok(());
+        }
         let machine = self.machine(to);
         if machine.process.is_none() {
             return Ok(());

@@ -1,6 +1,7 @@
 //! Faults, carried out.
 
 use paddock_chance::Chance;
+use paddock_proto::MemberNumber;
 use paddock_replica::Role;
 
 use super::{World, WorldEvent};
@@ -12,6 +13,7 @@ use crate::machine::disk::SimDisk;
 use crate::machine::setup::Settings;
 use crate::names;
 use crate::network::{Disturbance, Trouble};
+use crate::numbering::machine_of;
 use crate::plan::RunPlan;
 use crate::time::{SimDuration, Time};
 use crate::trace::Telling;
@@ -118,6 +120,11 @@ impl World {
                 machine.deaf_until = machine.deaf_until.max(until + deaf);
                 self.plan_in(span, WorldEvent::Thaw { member });
                 self.plan_in(span + deaf, WorldEvent::Thaw { member });
+            }
+            Fault::HomeLate { whom, span } => {
+                let (member, until) = (self.whom(whom), self.now + span);
+                let machine = self.machine(member);
+                machine.home_late_until = machine.home_late_until.max(until);
             }
             Fault::WallJump { whom, by_ms } => {
                 let (member, now) = (self.whom(whom), self.now);
@@ -229,9 +236,22 @@ impl World {
     /// Less than half of the members may lose, in the whole run, what they were sure of. Those that know nothing yet would
     /// be missed as much.
     fn may_lose_data(&self, member: u8) -> bool {
+        let groups = self.checks.groups.count();
+        let memberships = self.checks.truth.model().memberships();
+        if self.plan.changes_members() && !memberships.is_empty() {
+            let has_a_say = |number: &MemberNumber| {
+                let machine = machine_of(*number);
+                let mut machines = self.machines.iter().filter(|other| other.number == machine);
+                machine != member && machines.any(|machine| machine.has_a_say(groups))
+            };
+            let is_left = |[voters, _]: &[Vec<MemberNumber>; 2]| {
+                let loses = voters.iter().any(|number| machine_of(*number) == member);
+                !loses || 2 * voters.iter().filter(|number| has_a_say(number)).count() > voters.len()
+            };
+            return memberships.iter().all(is_left);
+        }
         let voters =
             || self.machines.iter().filter(|machine| !self.plan.settings.is_observer(machine.number));
-        let groups = self.checks.groups.count();
         let stay = |machine: &&Machine| machine.number != member && machine.has_a_say(groups);
         2 * voters().filter(stay).count() > voters().count() || self.plan.settings.is_observer(member)
     }

@@ -89,10 +89,6 @@ impl Tree {
         if ensemble.target.is_some() {
             return Err(ErrorCode::ReconfigInProgress);
         }
-        // The other groups could not follow: each has a membership of its own.
-        if self.groups.count() > 1 {
-            return Err(ErrorCode::Unimplemented);
-        }
         if asked.version != ANY_VERSION && asked.version != ensemble.version {
             return Err(ErrorCode::BadVersion);
         }
@@ -109,6 +105,7 @@ impl Tree {
         if let Some(ensemble) = &mut self.ensemble {
             ensemble.target = Some(target);
         }
+        self.groups.begin_roster();
         Ok(WriteReply::Done)
     }
 
@@ -148,6 +145,7 @@ impl Tree {
             (ensemble.members, ensemble.version) = (target, at.zxid.0);
             self.show_ensemble(at, changes);
         }
+        self.groups.begin_roster();
         Ok(WriteReply::Done)
     }
 

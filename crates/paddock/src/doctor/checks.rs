@@ -5,6 +5,7 @@ mod clocks;
 mod common;
 mod disks;
 mod ensemble;
+mod groups;
 mod limits;
 mod machine;
 mod tree;
@@ -20,6 +21,7 @@ const CHECKS: &[fn(&DoctorFacts) -> Vec<Finding>] = &[
     ensemble::versions,
     ensemble::settings,
     ensemble::state,
+    groups::groups,
     clocks::clocks,
     disks::sync,
     disks::room,

@@ -284,6 +284,17 @@ fn of_ensemble(events: &ServerMetrics, s: &Status) -> Vec<Metric> {
         gauge("feature_level", "Level of the features that the ensemble may use", s.standing.feature_level.0),
         gauge("groups", "Raft groups that this member has, with the home group", s.standing.groups),
         gauge("groups_led", "Raft groups that this member leads", s.standing.groups_led),
+        gauge("groups_joining", "Raft groups in which this member has no say yet", s.standing.groups_joining),
+        gauge(
+            "groups_without_leader",
+            "Raft groups of which this member knows no leader",
+            s.standing.groups_without_leader,
+        ),
+        gauge(
+            "groups_changing",
+            "Raft groups for which a change of members waits, as its leader knows",
+            s.standing.groups_changing,
+        ),
         counter(
             "looking_count",
             "Times that this member began to look for a leader",
