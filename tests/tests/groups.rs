@@ -8,9 +8,11 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use paddock_client::{Client, ClientOptions, Error};
-use paddock_proto::CreateMode;
+use paddock_proto::{Acl, CreateMode, Id, Perms};
+use paddock_tests::administered::{Administered, identity_file, refusal, succeed, text};
 use paddock_tests::ensemble::{Ensemble, server_lines};
 use paddock_tests::server::Server;
+use serde_json::{Value, json};
 
 const GROUPS: usize = 6;
 /// The user `super` may change the members: `super:secret`.
@@ -170,4 +172,76 @@ async fn change_members(hosts: &str, joining: &str, leaving: &str) -> Result<(),
     client.add_auth("digest", b"super:secret").await?;
     client.reconfig(joining, leaving, None).await?;
     client.close().await
+}
+
+#[tokio::test]
+async fn split_points_are_listed_and_every_group_knows_them() {
+    let settings = [("paddock.group_count", "3"), ("paddock.split_points", "/split,/hidden,/absent")];
+    let Administered { mut server, admin } = Administered::start(&settings).await;
+    let client =
+        Client::connect(&server.address().to_string(), ClientOptions::default()).await.expect("connect");
+    let owner = [Acl { perms: Perms::ALL, id: Id { scheme: "auth".to_owned(), id: String::new() } }];
+    client.add_auth("digest", b"owner:secret").await.expect("show an identity");
+    client.create("/split", b"", CreateMode::Persistent).await.expect("create a split point");
+    client.create_with_acl("/hidden", b"", &owner, CreateMode::Persistent).await.expect("create another");
+    client.close().await.expect("close");
+
+    let (host, directory) = (admin.to_string(), tempfile::tempdir().expect("make a directory"));
+    let auth = identity_file(directory.path());
+    let deadline = Instant::now() + WITHIN;
+    let page: Value = loop {
+        let page = serde_json::from_str(&succeed(&["groups", "list", &host, "--auth", &auth, "--json"]));
+        let page: Value = page.expect("it is JSON");
+        let groups = page["groups"].as_array().expect("a list");
+        let has_items = |group: &Value| group["items"] == 2 && group["items_applied"] == 2;
+        if groups.len() == 3 && groups[1..].iter().all(has_items) {
+            break page;
+        }
+        assert!(Instant::now() < deadline, "groups after {WITHIN:?}: {page}");
+        thread::sleep(POLL);
+    };
+    let paths = |page: &Value| {
+        let points = page["split_points"].as_array().expect("a list").clone();
+        points.iter().map(|point| (point["path"].clone(), point["is_there"].clone())).collect::<Vec<_>>()
+    };
+    let all = [("/absent", false), ("/hidden", true), ("/split", true)];
+    assert_eq!(paths(&page), all.map(|(path, is_there)| (json!(path), json!(is_there))));
+    assert_eq!(page["split_points"][2]["slots"], json!([{ "first": 0, "last": 4095, "group": 0 }]));
+    let seen = serde_json::from_str(&succeed(&["groups", "list", &host, "--json"])).expect("it is JSON");
+    assert_eq!(paths(&seen), [all[0], all[2]].map(|(path, is_there)| (json!(path), json!(is_there))));
+    let table = succeed(&["groups", "list", &host]);
+    assert!(table.contains("split point /split\n  slots 0 to 4095: group 0\n"), "{table}");
+    let refused = refusal(&["groups", "list", &server.address().to_string()]);
+    assert!(refused.contains("HTTP interface"), "{refused}");
+
+    // An administrator adds one, and takes one away.
+    succeed(&["groups", "split", &host, "/added", "--auth", &auth]);
+    succeed(&["groups", "join", &host, "/absent", "--auth", &auth]);
+    let table = succeed(&["groups", "list", &host, "--auth", &auth]);
+    assert!(table.contains("split point /added (no such znode)\n") && !table.contains("/absent"), "{table}");
+    for (arguments, told) in [
+        (["split", "/split/below"], "split points are not nested"),
+        (["split", "/zookeeper/quota"], "cannot be a split point"),
+        (["join", "/other"], "/other is no split point"),
+    ] {
+        let refused = refusal(&["groups", arguments[0], &host, arguments[1], "--auth", &auth]);
+        assert!(refused.contains(told), "{refused}");
+    }
+    let refused = refusal(&["groups", "split", &host, "/other"]);
+    assert!(refused.contains("administrator"), "{refused}");
+
+    assert!(server.stop().success());
+    let inspected = succeed(&["inspect", "state", text(&server.data_directory())]);
+    for told in
+        ["/split: slots 0-4095 in group 0", "/added (no such znode)", "group 2: 2 items, 2 acknowledged"]
+    {
+        assert!(inspected.contains(told), "{told}: {inspected}");
+    }
+    let directory = server.data_directory();
+    let of_group = |what: &str| succeed(&["inspect", what, text(&directory), "--group", "2"]);
+    let (state, log) = (of_group("state"), of_group("log"));
+    assert!(state.contains("items of its stream applied       2"), "{state}");
+    assert!(log.contains("number 1: this split point is there"), "{log}");
+    let refused = refusal(&["inspect", "state", text(&directory), "--group", "3"]);
+    assert!(refused.contains("no Raft group 3"), "{refused}");
 }

@@ -240,6 +240,7 @@ impl Keeper {
             "max_memory_usage_soft_limit_ratio" => {
                 config.memory_max = MemoryMax::Percent(values::share(value)?)
             }
+            "split_points" => config.member_settings.split_points = value::split_points(value)?,
             "rate_limits" => config.client_limits.rate_limits = value::rate_rules(value)?,
             key if let Some(key) = key.strip_prefix("backup.")
                 && self.draft.backup.set(key, value)? => {}

@@ -5,7 +5,7 @@ use std::ops::RangeInclusive;
 use std::path::PathBuf;
 
 use paddock_proto::MEMBER_NUMBER_MAX;
-use paddock_server::{AuditTarget, Dialect, DigestAlgorithm, LateNames, MemoryMax, RateRules};
+use paddock_server::{AuditTarget, Dialect, DigestAlgorithm, LateNames, MemoryMax, RateRules, SplitPaths};
 use paddock_settings::MILLISECONDS_MAX;
 
 use super::log_filter::parse_log_filter;
@@ -109,6 +109,12 @@ pub(super) fn memory(value: &impl Value) -> Result<MemoryMax, String> {
 /// Rules of rates in one line, with `;` between.
 pub(super) fn rate_rules(value: &Text<'_>) -> Result<RateRules, String> {
     value.0.parse().map_err(|error: paddock_server::RateRuleError| error.to_string())
+}
+
+/// Paths of split points, with commas between them.
+pub(super) fn split_points(value: &Text<'_>) -> Result<SplitPaths, String> {
+    let paths = value.0.split(',').map(str::trim).filter(|path| !path.is_empty());
+    SplitPaths::of(paths).map_err(|error| error.to_string())
 }
 
 /// A path, taken from the directory in which the process was started.

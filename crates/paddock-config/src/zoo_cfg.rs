@@ -158,6 +158,7 @@ impl ZooCfg {
             "globalOutstandingLimit" | "requestThrottleLimit" | "request_throttle_max_requests" => {
                 zoo_limits::set_outstanding(&mut config.client_limits, value)?;
             }
+            "paddock.split_points" => config.member_settings.split_points = value::split_points(value)?,
             "paddock.rate_limits" => config.client_limits.rate_limits = value::rate_rules(value)?,
             _ if let Some(key) = key.strip_prefix("paddock.backup.")
                 && draft.backup.set(key, value)? => {}

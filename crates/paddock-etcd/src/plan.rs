@@ -297,6 +297,7 @@ impl Dependencies {
             | Write::ResumeSession { .. }
             | Write::BindSession
             | Write::SetSecret { .. }
+            | Write::BetweenGroups(_)
             | Write::Reconfig(_)
             | Write::FoundEnsemble { .. }
             | Write::SettleReconfig { .. } => {}

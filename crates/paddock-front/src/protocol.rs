@@ -288,6 +288,7 @@ impl Protocol {
             | OpCode::SettleReconfig
             | OpCode::SetSecret
             | OpCode::BindSession
+            | OpCode::BetweenGroups
             | OpCode::DeleteContainer => unimplemented(xid),
             // The state refuses it in its turn.
             OpCode::Reconfig if !settings.may_reconfig => Action::Read { xid, op, body },

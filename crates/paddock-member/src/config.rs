@@ -1,6 +1,6 @@
 //! Settings of a member, as far as they concern neither clients nor the network.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use paddock_proto::{MemberNumber, SessionSecret};
 use paddock_replica::Founding;
@@ -62,6 +62,12 @@ pub struct Config {
     pub seed: u64,
 }
 
+/// Directory of a group's snapshots in a data directory.
+pub(crate) fn snapshot_dir(data_dir: &Path, group: GroupNumber) -> PathBuf {
+    let dir = data_dir.join(SNAPSHOT_DIR);
+    if group == HOME { dir } else { dir.join(format!("group-{}", group.0)) }
+}
+
 impl Config {
     /// The number that tells the process with these settings from all others that have run or run with its member number.
     pub fn process(&self) -> u64 {
@@ -74,8 +80,7 @@ impl Config {
 
     /// Directory of the snapshots of a group. Those of the home group lie beside those of the others.
     pub(crate) fn snapshot_dir(&self, group: GroupNumber) -> PathBuf {
-        let dir = self.data_dir.join(SNAPSHOT_DIR);
-        if group == HOME { dir } else { dir.join(format!("group-{}", group.0)) }
+        snapshot_dir(&self.data_dir, group)
     }
 
     /// As [`Config::small`], with other settings.

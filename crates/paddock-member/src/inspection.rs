@@ -10,10 +10,10 @@ use paddock_state::Now;
 use paddock_storage::disk::{Access, Disk};
 use paddock_storage::log::Inspection;
 use paddock_storage::snapshot::{self, SnapshotFile, SnapshotTotals};
-use paddock_storage::{Index, Log, Record, SnapshotError, SnapshotMeta, SnapshotReader};
+use paddock_storage::{GroupNumber, Index, Log, Record, SnapshotError, SnapshotMeta, SnapshotReader};
 use paddock_tree::Tree;
 
-use crate::config::{HOME, LOG_DIR, SNAPSHOT_DIR};
+use crate::config::{HOME, LOG_DIR, SNAPSHOT_DIR, snapshot_dir};
 use crate::identity;
 use crate::incoming;
 use crate::offline::{OfflineError, is_data_dir};
@@ -77,7 +77,10 @@ pub fn inspect_identity(disk: &dyn Disk, dir: &Path) -> Result<InspectedIdentity
 
 /// Verifies the snapshots of a data directory, the oldest first.
 pub fn inspect_snapshots(disk: &dyn Disk, dir: &Path) -> Result<Vec<InspectedSnapshot>, OfflineError> {
-    let dir = dir.join(SNAPSHOT_DIR);
+    inspect_snapshots_in(disk, dir.join(SNAPSHOT_DIR))
+}
+
+fn inspect_snapshots_in(disk: &dyn Disk, dir: PathBuf) -> Result<Vec<InspectedSnapshot>, OfflineError> {
     if disk.list(&dir).is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound) {
         return Ok(Vec::new());
     }
@@ -108,12 +111,12 @@ fn verified(
     InspectedSnapshot { path, content }
 }
 
-/// Reads the home group's log in a directory: that of a data directory, or its `log` alone.
-pub fn inspect_log(disk: &dyn Disk, dir: &Path) -> Result<InspectedLog, OfflineError> {
+/// Reads the log of a group in a directory: that of a data directory, or its `log` alone. The home group is number 0.
+pub fn inspect_log(disk: &dyn Disk, dir: &Path, number: u32) -> Result<InspectedLog, OfflineError> {
     let mut tail = Tail::default();
     let files = Log::inspect(disk, dir, &mut |record: Record<'_>| match record {
         Record::Entry { group, .. } | Record::HardState { group, .. } | Record::Base { group, .. }
-            if group != HOME => {}
+            if group != GroupNumber(number) => {}
         Record::Entry { term, index, payload, .. } => tail.put(term, index, payload),
         Record::Base { .. } => tail.entries.clear(),
         Record::HardState { payload, .. } => {
@@ -123,26 +126,28 @@ pub fn inspect_log(disk: &dyn Disk, dir: &Path) -> Result<InspectedLog, OfflineE
     Ok(InspectedLog { dir: dir.to_owned(), files, hard_state: tail.hard_state, entries: tail.entries })
 }
 
-/// Reads a whole directory. The tree is that of the newest snapshot that is whole, or of the oldest one behind which the log goes on
+/// Reads all that a directory has of a group; the home group is number 0. The tree is that of the newest snapshot that is whole, or of the oldest one behind which the log goes on
 /// (`is_oldest`), so that more of what the log holds can be applied.
 pub fn inspect_directory(
     disk: &dyn Disk,
     dir: &Path,
     log_dir: Option<&Path>,
+    number: u32,
     is_oldest: bool,
 ) -> Result<DirectoryLook, OfflineError> {
+    let group = GroupNumber(number);
     if !is_data_dir(disk, dir) {
         return Err(OfflineError::NotADataDir { path: dir.to_owned() });
     }
     let identity = inspect_identity(disk, dir)?;
-    let snapshots = inspect_snapshots(disk, dir)?;
-    let log = inspect_log(disk, &log_dir.unwrap_or(dir).join(LOG_DIR))?;
+    let snapshot_dir = snapshot_dir(dir, group);
+    let snapshots = inspect_snapshots_in(disk, snapshot_dir.clone())?;
+    let log = inspect_log(disk, &log_dir.unwrap_or(dir).join(LOG_DIR), number)?;
     let whole =
         snapshots.iter().filter_map(|file| Some((&file.path, file.content.as_ref().ok()?.meta.index)));
-    let follows = |index: Index| log.files.check_follows(HOME, (index != Index(0)).then_some(index));
+    let follows = |index: Index| log.files.check_follows(group, (index != Index(0)).then_some(index));
     let newest = whole.clone().next_back();
     let (_, newest_index) = newest.map_or((None, Index(0)), |(path, index)| (Some(path), index));
-    let snapshot_dir = dir.join(SNAPSHOT_DIR);
     // A start would let the log begin anew behind a snapshot that came from the leader and was being installed.
     let is_being_installed =
         !snapshots.is_empty() && incoming::unfinished(disk, &snapshot_dir)? == Some(newest_index);
@@ -152,12 +157,15 @@ pub fn inspect_directory(
             snapshot_dir,
             source,
         })?;
-        let last = log.files.last_index(HOME).unwrap_or_default();
+        let last = log.files.last_index(group).unwrap_or_default();
         if let Some((path, _)) = newest.filter(|(_, index)| last < *index) {
             return Err(RecoveryError::LogLost { log_dir: log.dir, last, snapshot: path.clone() }.into());
         }
     }
     let has_nothing = newest.is_none() && log.hard_state.incarnation == 0 && log.entries.is_empty();
+    if has_nothing && group != HOME {
+        return Err(OfflineError::NoSuchGroup { path: dir.to_owned(), group: number });
+    }
     if has_nothing {
         return Err(RecoveryError::LogMissing { data_dir: dir.to_owned(), log_dir: log.dir }.into());
     }

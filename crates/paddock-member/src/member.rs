@@ -3,10 +3,12 @@
 //! Its owner gives it inputs and ticks and lets it work, a round at a time. In a round everything that has gathered is
 //! written with one sync, what is committed is applied, and who waits for it is answered.
 
+mod between;
 mod others;
 
 use std::sync::Arc;
 
+use paddock_groups::Carrier;
 use paddock_proto::MemberNumber;
 use paddock_replica::{
     Applied, Cluster, Effects, Group, Input, Install, LogEntry, MemberFacts, Presence, Replica,
@@ -153,6 +155,8 @@ pub struct Member {
     unmarked_since_ms: Option<u64>,
     /// Answers of other groups than the home group, for which no connection waits.
     unheard: Outboxes,
+    /// The way of what the groups are to have of each other.
+    carrier: Carrier,
     /// While the log is replayed, if it holds anything behind the snapshot.
     replay: Option<Report>,
     /// Last, so that the directories stay ours until nothing else of the member is left.
@@ -200,6 +204,7 @@ impl Member {
             syncs: 0,
             unmarked_since_ms: None,
             unheard: Outboxes::new(1),
+            carrier: Carrier::default(),
             replay,
             _locks: locks,
         };
@@ -314,6 +319,8 @@ impl Member {
     pub fn tick(&mut self, shell: &mut impl Shell) -> Result<(), MemberError> {
         let now = shell.now();
         self.step_all(now, || Input::Tick);
+        self.carrier.tick();
+        self.carry_between_groups();
         if self.unmarked_since_ms.is_some_and(|since_ms| now.monotonic_ms - since_ms >= QUIET_MS) {
             self.mark()?;
         }
@@ -482,9 +489,16 @@ impl Member {
             replica.installed(now, state, outboxes);
         };
         match own_state {
-            Some(state) => state.write(|state| put(state, &mut self.unheard)),
+            Some(state) => {
+                state.write(|state| put(state, &mut self.unheard));
+                self.follow_received(at);
+            }
             None => {
-                shell.change(put);
+                let carrier = &mut self.carrier;
+                shell.change(|state, outboxes| {
+                    put(state, outboxes);
+                    carrier.follow_home(state.tree().streams());
+                });
                 shell.members_changed();
                 self.found_new_groups(now);
             }
@@ -584,6 +598,7 @@ impl Member {
 
     /// Applies what a group has committed and sends the answers.
     fn apply(&mut self, at: usize, shell: &mut impl Shell) {
+        let are_several = self.groups.len() > 1;
         let MemberGroup { group, effects, writes, own_state, .. } = &mut self.groups[at];
         if effects.committed.is_empty() && !effects.locals {
             return;
@@ -596,8 +611,12 @@ impl Member {
         shell.committed(&effects.committed);
         let mut replica = Replica::new(&mut self.presence, group);
         let mut applied = Applied::default();
+        let carrier = &mut self.carrier;
         shell.apply(&mut |mut held| {
             applied = replica.apply(now, effects, &mut held);
+            if are_several {
+                carrier.follow_home(held.parts().0.tree().streams());
+            }
         });
         *writes += applied.commands as u64;
         if applied.members_changed {
@@ -607,6 +626,9 @@ impl Member {
             replay.advance(applied.commands as u64, shell);
         }
         self.found_new_groups(now);
+        if are_several {
+            self.carry_between_groups();
+        }
     }
 
     /// Logs the end of the replay: everything that the log held has been applied.
@@ -646,6 +668,7 @@ fn replica_options(config: &Config) -> ReplicaOptions {
         entry_bytes_kept: config.settings.entry_bytes_kept,
         linearizable_reads: config.linearizable_reads,
         group_count: config.settings.group_count,
+        split_points: config.settings.split_points.clone(),
         stamps: config.stamps,
         known_level: config.known_level,
         level_max: FeatureLevel(config.settings.feature_level_max.try_into().unwrap_or(u16::MAX)),

@@ -36,6 +36,8 @@ pub enum OfflineError {
     Left { path: PathBuf },
     #[error("{} is not a data directory of Paddock", path.display())]
     NotADataDir { path: PathBuf },
+    #[error("{} has no Raft group {group}", path.display())]
+    NoSuchGroup { path: PathBuf, group: u32 },
     #[error("{action} {}", path.display())]
     Io {
         action: &'static str,

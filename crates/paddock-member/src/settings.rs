@@ -3,7 +3,7 @@
 use std::ops::RangeInclusive;
 
 use paddock_settings::{COUNT_MAX, MILLISECONDS_MAX, settings};
-use paddock_tree::FeatureLevel;
+use paddock_tree::{FeatureLevel, SplitPaths};
 
 settings! {
     /// Settings of a member that concern neither clients nor other members, as its operator gives them.
@@ -36,6 +36,9 @@ settings! {
         /// Number of Raft groups that the ensemble is to have, with the home group. Experimental: until znodes are spread over groups, more
         /// than one only makes them run. The number never falls. [Groups](groups.md).
         group_count: u32 = 1, number("groups", 1..=MemberSettings::GROUPS_MAX), at_restart;
+        /// Znodes whose children are to be spread over the groups. Experimental: until slots can move, all children stay in the home group. None is
+        /// ever taken away. [Groups](groups.md).
+        split_points: SplitPaths = SplitPaths::default(), form("list of paths", "`[]`"), at_restart;
     }
 }
 

@@ -23,6 +23,10 @@ pub enum Wish {
     SetSecret {
         secret: SessionSecret,
     },
+    /// A command between Raft groups, as its body.
+    BetweenGroups {
+        body: Vec<u8>,
+    },
     ExpireSession {
         session: SessionId,
     },
@@ -148,6 +152,11 @@ impl Wish {
                 Wish::FoundEnsemble { cluster, members: members.to_owned() }
             }
             Write::SettleReconfig { error } => Wish::SettleReconfig { error },
+            Write::BetweenGroups(command) => {
+                let mut body = Vec::new();
+                command.encode(&mut body);
+                Wish::BetweenGroups { body }
+            }
             Write::Multi(_) => unreachable!("a multi within a multi cannot be read"),
         }
     }
@@ -173,6 +182,7 @@ impl Wish {
             Wish::Reconfig { .. } => OpCode::Reconfig,
             Wish::FoundEnsemble { .. } => OpCode::FoundEnsemble,
             Wish::SettleReconfig { .. } => OpCode::SettleReconfig,
+            Wish::BetweenGroups { .. } => OpCode::BetweenGroups,
             Wish::Multi(_) => OpCode::Multi,
         }
     }
@@ -187,6 +197,7 @@ impl Wish {
             Wish::SetSecret { secret } => encode::secret(out, secret),
             Wish::ExpireSession { session } => out.put_i64(session.0),
             Wish::CloseSession | Wish::BindSession => {}
+            Wish::BetweenGroups { body } => out.extend_from_slice(body),
             Wish::Broken => out.put_i32(5),
             Wish::Create { op, path, data, acl, flags, ttl_ms } => {
                 out.put_string(path);

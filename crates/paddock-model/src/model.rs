@@ -226,9 +226,13 @@ impl Model {
             Wish::SetSecret { .. } => Err(ErrorCode::BadArguments),
             Wish::Reconfig { .. } => self.reconfig(call),
             // Only the service says so.
-            Wish::FoundEnsemble { .. } | Wish::SettleReconfig { .. } if !is_service => {
+            Wish::FoundEnsemble { .. } | Wish::SettleReconfig { .. } | Wish::BetweenGroups { .. }
+                if !is_service =>
+            {
                 Err(ErrorCode::BadArguments)
             }
+            // Nothing of it shows in what clients ask for.
+            Wish::BetweenGroups { .. } => Ok(WriteReply::Done),
             Wish::FoundEnsemble { members, .. } => self.found_ensemble(call, members, changes),
             Wish::SettleReconfig { error } => self.settle_reconfig(call, *error, changes),
             Wish::DeleteContainer { path } => self.delete_container(call, path, changes),

@@ -11,6 +11,7 @@ mod dialect;
 pub mod encode;
 mod error;
 pub mod frame;
+mod groups;
 mod ids;
 pub mod jute;
 mod member;
@@ -25,6 +26,7 @@ pub use acl::{Acl, AclList, Id, IdList, Perms};
 pub use connect::{ConnectRequest, ConnectResponse, Extensions, PASSWORD_BYTES, Password, SessionSecret};
 pub use dialect::Dialect;
 pub use error::ErrorCode;
+pub use groups::{GroupsCommand, StreamItem};
 pub use ids::{SessionId, Xid, Zxid};
 pub use jute::DecodeError;
 pub use member::{

@@ -69,6 +69,7 @@ op_codes! {
     SettleReconfig = -15, "RECO";
     SetSecret = -16, "NA";
     BindSession = -17, "SESS";
+    BetweenGroups = -18, "NA";
 }
 
 impl OpCode {

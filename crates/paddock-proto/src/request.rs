@@ -5,7 +5,8 @@
 
 use crate::jute::{DecodeError, Reader, Writer};
 use crate::{
-    AclList, AddWatchMode, Dialect, ErrorCode, OpCode, SessionId, SessionSecret, Stat, WatcherKind, Xid, Zxid,
+    AclList, AddWatchMode, Dialect, ErrorCode, GroupsCommand, OpCode, SessionId, SessionSecret, Stat,
+    WatcherKind, Xid, Zxid,
 };
 
 /// In front of every request but the first. The operation is a bare number here: an unknown one must be answered.
@@ -125,6 +126,8 @@ pub enum Write<'a> {
         /// As lines of `/zookeeper/config`.
         members: &'a str,
     },
+    /// A command of the service between Raft groups; refused from clients.
+    BetweenGroups(GroupsCommand<'a>),
     /// The service's own word on a change of members: it is in force, or it failed; refused from clients.
     SettleReconfig {
         error: Option<ErrorCode>,
@@ -402,6 +405,7 @@ fn is_write(op: OpCode) -> bool {
             | OpCode::SettleReconfig
             | OpCode::SetSecret
             | OpCode::BindSession
+            | OpCode::BetweenGroups
     )
 }
 
@@ -461,6 +465,7 @@ impl<'a> Write<'a> {
             OpCode::Reconfig => Write::Reconfig(Reconfig::decode(r)?),
             OpCode::FoundEnsemble => Write::FoundEnsemble { cluster: r.i64()? as u64, members: r.string()? },
             OpCode::SettleReconfig => Write::SettleReconfig { error: ErrorCode::from_code(r.i32()?) },
+            OpCode::BetweenGroups => Write::BetweenGroups(GroupsCommand::decode(r)?),
             other => return Err(DecodeError::UnknownValue { field: "write operation", value: other.code() }),
         })
     }

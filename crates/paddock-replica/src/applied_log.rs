@@ -147,13 +147,16 @@ mod tests {
 
     /// An entry with commands of sessions 1, 2 and so on.
     fn payload(commands: i64) -> Bytes {
-        let (mut batch, mut entry) = (BatchBuilder::new(), EntryBuilder::new(false));
+        let (mut batch, mut entry) = (BatchBuilder::new(), EntryBuilder::new(None));
         for session in 1..=commands {
             let mut bytes = Vec::new();
             Command::encode(SessionId(session), 0, IdList::NONE, OpCode::CloseSession, &[], &mut bytes);
             batch.push(&bytes);
         }
-        entry.add(&batch.take(Origin { member: 1, incarnation: 1 }, 1), 7);
+        entry.add(
+            &batch.take(Origin { member: 1, incarnation: 1 }, 1),
+            paddock_state::Now { monotonic_ms: 0, wall_ms: 7 },
+        );
         entry.take()
     }
 

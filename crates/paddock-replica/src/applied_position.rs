@@ -14,12 +14,15 @@ pub(crate) struct AppliedPosition {
     pub(crate) level: FeatureLevel,
     /// Number of groups of the ensemble, as the state of the home group says.
     pub(crate) groups: u32,
+    /// Paths of the ensemble's split points, as the state of the home group says.
+    pub(crate) split_points: Vec<String>,
 }
 
 impl AppliedPosition {
     pub(crate) fn new((index, term): (u64, u64)) -> AppliedPosition {
         let level = FeatureLevel::NONE;
-        AppliedPosition { index, term, installed: None, has_secret: false, level, groups: 1 }
+        let split_points = Vec::new();
+        AppliedPosition { index, term, installed: None, has_secret: false, level, groups: 1, split_points }
     }
 
     pub(crate) fn index(&self) -> u64 {

@@ -9,18 +9,16 @@ use bytes::Bytes;
 use paddock_proto::{
     DecodeError, MEMBER_NUMBER_MAX, MemberNumber, SessionId, Write, Zxid, narrow_member_number,
 };
+use paddock_state::Now;
 use paddock_tree::{Command, Origin};
 
 use crate::LogEntry;
 use crate::configuration::ConfigurationEntry;
 use crate::log_entry::{COMMANDS, COMMANDS_WITH_FLOOR};
+use crate::stamps::{STAMP_MS_MAX, StampClock, stamp};
 
 /// Length of an entry's floor.
 const FLOOR_BYTES: usize = 8;
-/// The lowest bits of a stamp count the transactions of a millisecond.
-const STAMP_COUNTER_BITS: u32 = 21;
-/// The milliseconds of a stamp have 42 bits: they are enough until the year 2109.
-const STAMP_MS_MAX: i64 = (1 << 42) - 1;
 
 const LENGTH_BYTES: usize = 4;
 const ORIGIN_BYTES: usize = 1 + 8;
@@ -111,14 +109,19 @@ fn length_at(bytes: &[u8], at: usize) -> usize {
 pub(crate) struct EntryBuilder {
     /// Nothing before the first batch: most entries have one, and take the memory for it and no more.
     bytes: Vec<u8>,
-    /// The entry gets a floor, by the time of its first batch.
-    has_floor: bool,
+    /// The entry gets a floor, by the time of its first batch and this clock.
+    stamps: Option<StampClock>,
 }
 
 impl EntryBuilder {
-    /// An entry in which zxids are stamps of the leader's clock, or are counted.
-    pub(crate) fn new(stamps: bool) -> EntryBuilder {
-        EntryBuilder { bytes: Vec::new(), has_floor: stamps }
+    /// An entry in which zxids are stamps of this clock, or are counted.
+    pub(crate) fn new(stamps: Option<StampClock>) -> EntryBuilder {
+        EntryBuilder { bytes: Vec::new(), stamps }
+    }
+
+    /// Stamps, if there are any, are of this clock from now on, also in this entry unless it has a batch.
+    pub(crate) fn set_stamps(&mut self, stamps: Option<StampClock>) {
+        self.stamps = stamps;
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -131,33 +134,33 @@ impl EntryBuilder {
 
     /// Adds a batch that came from another member; returns the sessions that clients resume by it. Fails for bytes that `BatchBuilder` did
     /// not make, and has then added nothing.
-    pub(crate) fn add_foreign(&mut self, batch: &[u8], time_ms: i64) -> Result<Vec<SessionId>, DecodeError> {
+    pub(crate) fn add_foreign(&mut self, batch: &[u8], now: Now) -> Result<Vec<SessionId>, DecodeError> {
         let resumed = check(batch)?;
-        self.add(batch, time_ms);
+        self.add(batch, now);
         Ok(resumed)
     }
 
     /// Adds a batch that `BatchBuilder` made, and stamps its commands with the leader's time.
-    pub(crate) fn add(&mut self, batch: &[u8], time_ms: i64) {
+    pub(crate) fn add(&mut self, batch: &[u8], now: Now) {
         if self.bytes.is_empty() {
-            self.begin(batch.len(), time_ms);
+            self.begin(batch.len(), now);
         }
         let mut at = self.bytes.len() + head_bytes(batch);
         self.bytes.extend_from_slice(batch);
         while at < self.bytes.len() {
             let len = length_at(&self.bytes, at);
             let time_at = at + LENGTH_BYTES + Command::TIME_OFFSET;
-            self.bytes[time_at..time_at + 8].copy_from_slice(&time_ms.to_be_bytes());
+            self.bytes[time_at..time_at + 8].copy_from_slice(&now.wall_ms.to_be_bytes());
             at += LENGTH_BYTES + len;
         }
     }
 
-    /// Writes what stands in front of the first batch, which has this many bytes and the leader's time.
-    fn begin(&mut self, batch_bytes: usize, time_ms: i64) {
-        if self.has_floor {
+    /// Writes what stands in front of the first batch, which has this many bytes and comes now.
+    fn begin(&mut self, batch_bytes: usize, now: Now) {
+        if let Some(clock) = self.stamps {
             self.bytes.reserve_exact(1 + FLOOR_BYTES + batch_bytes);
             self.bytes.push(COMMANDS_WITH_FLOOR);
-            self.bytes.extend_from_slice(&stamp(time_ms).0.to_be_bytes());
+            self.bytes.extend_from_slice(&clock.floor(now).0.to_be_bytes());
         } else {
             self.bytes.reserve_exact(1 + batch_bytes);
             self.bytes.push(COMMANDS);
@@ -169,11 +172,6 @@ impl EntryBuilder {
         assert!(!self.is_empty(), "an entry has batches");
         Bytes::from(std::mem::take(&mut self.bytes))
     }
-}
-
-/// The first stamp of a millisecond.
-fn stamp(time_ms: i64) -> Zxid {
-    Zxid(time_ms.clamp(0, STAMP_MS_MAX) << STAMP_COUNTER_BITS)
 }
 
 /// Checks that these bytes are one whole batch of commands that can be read. Returns the sessions that clients resume by it.
@@ -335,15 +333,19 @@ mod tests {
         batch.take(Origin { member, incarnation: 7 }, number)
     }
 
+    fn at(wall_ms: i64) -> Now {
+        Now { monotonic_ms: 0, wall_ms }
+    }
+
     #[test]
     fn batches_come_back_with_the_leaders_time() {
-        let mut entry = EntryBuilder::new(false);
+        let mut entry = EntryBuilder::new(None);
         assert!(entry.is_empty());
-        entry.add(&batch(1, 5, &[1, 2]), 1000);
-        entry.add_foreign(&batch(2, 9, &[]), 1001).unwrap();
-        entry.add_foreign(&batch(3, 1, &[3]), 1002).unwrap();
+        entry.add(&batch(1, 5, &[1, 2]), at(1000));
+        entry.add_foreign(&batch(2, 9, &[]), at(1001)).unwrap();
+        entry.add_foreign(&batch(3, 1, &[3]), at(1002)).unwrap();
         for wide in [0, 256, 1001, MEMBER_NUMBER_MAX] {
-            entry.add_foreign(&batch(wide, 2, &[4, 5]), 1003).unwrap();
+            entry.add_foreign(&batch(wide, 2, &[4, 5]), at(1003)).unwrap();
         }
         let payload = entry.take();
         let seen: Vec<_> = batches(&payload)
@@ -364,20 +366,19 @@ mod tests {
 
     #[test]
     fn an_entry_with_a_floor_is_read_as_it_was_written() {
-        let mut counted = EntryBuilder::new(false);
-        counted.add(&batch(1, 5, &[1]), 1000);
+        let mut counted = EntryBuilder::new(None);
+        counted.add(&batch(1, 5, &[1]), at(1000));
         let counted = counted.take();
-        let mut stamped = EntryBuilder::new(true);
+        let mut stamped = EntryBuilder::new(Some(StampClock::Own));
         for time_ms in [1000, 900, -5, i64::MAX] {
             assert!(stamped.is_empty());
-            stamped.add(&batch(1, 5, &[1]), 1000);
-            stamped.add(&batch(2, 6, &[2]), time_ms);
+            stamped.add(&batch(1, 5, &[1]), at(1000));
+            stamped.add(&batch(2, 6, &[2]), at(time_ms));
             let payload = stamped.take();
-            assert_eq!(floor(&payload), Zxid(1000 << STAMP_COUNTER_BITS), "its first batch has decided");
+            assert_eq!(floor(&payload), stamp(1000), "its first batch has decided");
             assert_eq!(batches(&payload).count(), 2);
         }
         assert_eq!((floor(&counted), floor(&[])), (Zxid(0), Zxid(0)));
-        assert_eq!(stamp(-5), Zxid(0));
         assert!(
             is_floor(&stamp(i64::MAX).0.to_be_bytes()),
             "a clock does not make an entry that cannot be read"
@@ -422,7 +423,7 @@ mod tests {
         let mut builder = BatchBuilder::new();
         [close(1), resume(2, false), resume(3, true)].iter().for_each(|command| builder.push(command));
         let batch = builder.take(Origin { member: 2, incarnation: 7 }, 1);
-        assert_eq!(EntryBuilder::new(false).add_foreign(&batch, 0), Ok(vec![SessionId(2)]));
+        assert_eq!(EntryBuilder::new(None).add_foreign(&batch, at(0)), Ok(vec![SessionId(2)]));
     }
 
     #[test]
@@ -433,7 +434,7 @@ mod tests {
         // A number that has a byte stands there; two forms of one would be two.
         let mut twofold = batch(1001, 1, &[]).to_vec();
         twofold[HEAD_BYTES..].copy_from_slice(&7_u32.to_le_bytes());
-        assert!(EntryBuilder::new(false).add_foreign(&twofold, 0).is_err());
+        assert!(EntryBuilder::new(None).add_foreign(&twofold, at(0)).is_err());
     }
 
     #[test]
@@ -443,13 +444,13 @@ mod tests {
     }
 
     fn check_parts(whole: &[u8]) {
-        let mut entry = EntryBuilder::new(false);
+        let mut entry = EntryBuilder::new(None);
         for end in 0..whole.len() {
-            assert!(entry.add_foreign(&whole[..end], 0).is_err(), "cut at {end}");
+            assert!(entry.add_foreign(&whole[..end], at(0)).is_err(), "cut at {end}");
         }
         let mut longer = whole.to_vec();
         longer.push(0);
-        assert!(entry.add_foreign(&longer, 0).is_err());
+        assert!(entry.add_foreign(&longer, at(0)).is_err());
         assert!(entry.is_empty());
     }
 }

@@ -30,6 +30,8 @@ pub enum Input {
     StepDown,
     /// Wish of this member's operator that it leads: it asks the leader to hand the lead over.
     RequestLead,
+    /// Command between groups that this member's operator orders, for the home group, as its body.
+    BetweenGroups(Vec<u8>),
     /// Members of which this member's configuration file speaks from now on, as lines of `/zookeeper/config`.
     FileMembers(String),
     /// Facts of this member that the other members are told now and then, for those who operate the ensemble. More than

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use bytes::Bytes;
 use paddock_proto::{DecodeError, IdList, OpCode, SessionId};
+use paddock_state::Now;
 use paddock_tree::{Command, FeatureLevel, Origin};
 
 use crate::batch::{Batch, BatchBuilder, EntryBuilder};
@@ -15,6 +16,7 @@ use crate::log_ends::LogEnds;
 use crate::proposal_sizes::ProposalSizes;
 use crate::rosters::RosterReport;
 use crate::snapshot_transfer::SnapshotOffers;
+use crate::stamps::StampClock;
 
 /// Bytes of batches that make an entry full.
 const ENTRY_BYTES: usize = 1 << 20;
@@ -24,8 +26,8 @@ pub(crate) struct Leading {
     /// Entries under construction: batches of all members. All but the last one are full, and wait until they may be proposed. There
     /// is always one.
     entries: VecDeque<EntryBuilder>,
-    /// Zxids are stamps.
-    stamps: bool,
+    /// Clock of the stamps that zxids are; `None` if they are counted.
+    stamps: Option<StampClock>,
     /// Commands of the leader itself, such as that a session has expired. They have no number and are kept nowhere: they count
     /// if they come into the log in this term. The next leader judges for itself. All batches of them but the last one are full.
     announcements: VecDeque<BatchBuilder>,
@@ -49,6 +51,8 @@ pub(crate) struct Leading {
     proposed_roster: u64,
     /// The last report of this leader's group about a roster, and ticks since it was told.
     pub(crate) told_roster: Option<(RosterReport, u32)>,
+    /// True once this leader has announced the split points that it wants.
+    has_split: bool,
     /// True once this leader has announced the ensemble's name and members.
     has_named_ensemble: bool,
     /// True if an entry was proposed since the last tick, while the ensemble has no name.
@@ -57,7 +61,7 @@ pub(crate) struct Leading {
 
 impl Leading {
     /// A leader at the beginning of its term.
-    pub(crate) fn new(lease_clock_bound_ms: Option<u64>, stamps: bool) -> Leading {
+    pub(crate) fn new(lease_clock_bound_ms: Option<u64>, stamps: Option<StampClock>) -> Leading {
         Leading {
             entries: VecDeque::from([EntryBuilder::new(stamps)]),
             stamps,
@@ -75,6 +79,7 @@ impl Leading {
             proposed_groups: 1,
             proposed_roster: 0,
             told_roster: None,
+            has_split: false,
             has_named_ensemble: false,
             has_proposed_unnamed: false,
         }
@@ -133,14 +138,20 @@ impl Leading {
         self.entries.back_mut().expect("there is always one")
     }
 
+    /// Zxids of entries that are begun from now on are stamps of this clock, or are counted.
+    pub(crate) fn set_stamps(&mut self, stamps: Option<StampClock>) {
+        self.stamps = stamps;
+        self.entry().set_stamps(stamps);
+    }
+
     /// Adds a batch of this member, stamped with the leader's time.
-    pub(crate) fn add_own(&mut self, batch: &[u8], time_ms: i64) {
-        self.entry().add(batch, time_ms);
+    pub(crate) fn add_own(&mut self, batch: &[u8], now: Now) {
+        self.entry().add(batch, now);
     }
 
     /// Adds a batch that another member has sent, unless it cannot be read; returns the sessions that clients resume by it.
-    pub(crate) fn add_foreign(&mut self, batch: &[u8], time_ms: i64) -> Result<Vec<SessionId>, DecodeError> {
-        self.entry().add_foreign(batch, time_ms)
+    pub(crate) fn add_foreign(&mut self, batch: &[u8], now: Now) -> Result<Vec<SessionId>, DecodeError> {
+        self.entry().add_foreign(batch, now)
     }
 
     /// The oldest entry, if it holds anything and may be proposed.
@@ -187,6 +198,11 @@ impl Leading {
         self.proposed_groups = count;
     }
 
+    /// True the first time that this leader is to announce the split points that it wants.
+    pub(crate) fn begins_splitting(&mut self) -> bool {
+        !std::mem::replace(&mut self.has_split, true)
+    }
+
     /// A tick has passed: an entry that should have named the ensemble may be proposed again.
     pub(crate) fn tick(&mut self) {
         self.has_proposed_unnamed = false;
@@ -220,13 +236,13 @@ mod tests {
 
     fn add_announcements(leading: &mut Leading) {
         for batch in leading.take_announcements(ORIGIN) {
-            leading.add_own(&batch, 5);
+            leading.add_own(&batch, Now::default());
         }
     }
 
     #[test]
     fn ends_of_sessions_have_an_entry_once_they_are_proposed() {
-        let mut leading = Leading::new(None, false);
+        let mut leading = Leading::new(None, None);
         leading.announce(OpCode::DeleteContainer, b"body");
         assert_eq!(leading.ended_through(3), Some(0), "no session has ended");
         leading.announce(OpCode::ExpireSession, &9_i64.to_be_bytes());
@@ -245,7 +261,7 @@ mod tests {
 
     #[test]
     fn very_many_announcements_are_several_batches_none_larger_than_an_entry() {
-        let mut leading = Leading::new(None, false);
+        let mut leading = Leading::new(None, None);
         let count = 2 * ENTRY_BYTES as i64 / 32;
         (0..count).for_each(|session| leading.announce(OpCode::ExpireSession, &session.to_be_bytes()));
         let batches = leading.take_announcements(ORIGIN);
@@ -254,7 +270,7 @@ mod tests {
             if !leading.has_room_for(batch.len()) {
                 leading.begin_entry();
             }
-            leading.add_own(&batch, 5);
+            leading.add_own(&batch, Now::default());
         }
         let entries: Vec<Bytes> = std::iter::from_fn(|| leading.take_entry(true)).collect();
         let commands =
@@ -265,7 +281,7 @@ mod tests {
 
     #[test]
     fn entries_that_may_not_be_proposed_yet_do_not_grow_without_end() {
-        let mut leading = Leading::new(None, false);
+        let mut leading = Leading::new(None, None);
         let mut batch = BatchBuilder::new();
         let mut command = Vec::new();
         let body = vec![7; ENTRY_BYTES / 3];
@@ -277,7 +293,7 @@ mod tests {
                 assert_eq!(leading.take_entry(false), None, "the ensemble has no name");
                 leading.begin_entry();
             }
-            leading.add_own(&batch, 5);
+            leading.add_own(&batch, Now::default());
         }
         let entries: Vec<Bytes> = std::iter::from_fn(|| leading.take_entry(true)).collect();
         assert_eq!(entries.iter().map(|entry| batches_of(entry).count()).collect::<Vec<_>>(), [2, 2, 2, 1]);
@@ -285,7 +301,7 @@ mod tests {
 
     #[test]
     fn announcements_are_a_batch_without_a_number() {
-        let mut leading = Leading::new(None, false);
+        let mut leading = Leading::new(None, None);
         assert!(leading.take_announcements(ORIGIN).is_empty());
         assert_eq!(leading.take_entry(true), None);
         leading.announce(OpCode::ExpireSession, &9_i64.to_be_bytes());
@@ -299,7 +315,7 @@ mod tests {
 
     #[test]
     fn one_entry_each_tick_may_name_the_ensemble_and_nothing_comes_before_it() {
-        let mut leading = Leading::new(None, false);
+        let mut leading = Leading::new(None, None);
         let fill = |leading: &mut Leading| {
             leading.announce(OpCode::ExpireSession, &9_i64.to_be_bytes());
             add_announcements(leading);

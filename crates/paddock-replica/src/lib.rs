@@ -55,6 +55,7 @@ mod rosters;
 mod sessions;
 mod single_group;
 mod snapshot_transfer;
+mod stamps;
 mod sync_times;
 #[cfg(feature = "testing")]
 pub mod testing;
@@ -78,7 +79,8 @@ pub use raft_id::{member_number, raft_id};
 pub use read_only::ReadOnlyReason;
 pub use recovered::Recovered;
 pub use replica::{
-    FollowerStanding, GroupStanding, MemberFacts, Replica, Role, Standing, founders_of, leading_order,
+    FollowerStanding, GroupStanding, MemberFacts, OtherGroup, Replica, Role, Standing, founders_of,
+    leading_order,
 };
 pub use replicated::Replicated;
 pub use single_group::SingleGroup;

@@ -107,6 +107,10 @@ pub(crate) enum PeerMessage {
     },
     /// The sender leads a group beside the home group, and tells how far that is with a roster.
     Roster(RosterReport),
+    /// Time that the sender's clock shows, in milliseconds since 1970, of which stamps are made. Told where there are several groups.
+    Clock {
+        wall_ms: i64,
+    },
 }
 
 /// Limits of a confirmation: it is meant for one process of the receiver, and counts once that has applied an entry.
@@ -207,6 +211,7 @@ const CONFIRMED: u8 = 13;
 const WANTS_LEAD: u8 = 14;
 const FILE_LIST: u8 = 15;
 const ROSTER: u8 = 16;
+const CLOCK: u8 = 17;
 
 /// Mark in front of the time of the sender's syncs behind a profile, in a sign of presence.
 const SYNC_MARK: [u8; 4] = *b"\0syn";
@@ -306,6 +311,10 @@ impl PeerMessage {
                 out.put_bool(*is_ready);
                 out.put_i64(*progress as i64);
             }
+            PeerMessage::Clock { wall_ms } => {
+                out.push(CLOCK);
+                out.put_i64(*wall_ms);
+            }
         }
         out
     }
@@ -359,6 +368,7 @@ impl PeerMessage {
                 let (number, is_ready) = (reader.i64()? as u64, reader.bool()?);
                 Ok(PeerMessage::Roster(RosterReport { number, is_ready, progress: reader.i64()? as u64 }))
             }
+            CLOCK => Ok(PeerMessage::Clock { wall_ms: reader.i64()? }),
             other => Err(DecodeError::UnknownValue { field: "message between members", value: other.into() }),
         }
     }
@@ -626,6 +636,7 @@ mod tests {
         check(PeerMessage::WantsLead);
         check(PeerMessage::Roster(RosterReport { number: 3, is_ready: true, progress: 9 }));
         check(PeerMessage::FileList { lines: "server.1=a:1:2\n".to_owned() });
+        check(PeerMessage::Clock { wall_ms: -1 });
         let bytes = b"piece".to_vec();
         check(PeerMessage::Piece(SnapshotWrite { index: 7, offset: 5, bytes, is_last: true }));
         let mut offer =

@@ -1,7 +1,7 @@
 //! Settings of a member.
 
 use paddock_proto::SessionSecret;
-use paddock_tree::FeatureLevel;
+use paddock_tree::{FeatureLevel, SplitPaths};
 
 use crate::Membership;
 
@@ -29,8 +29,8 @@ pub struct ReplicaOptions {
     pub removed_at_once: usize,
     /// Commands and changes of znodes that are applied before others may have the state; see [`crate::WORK_AT_ONCE`].
     pub work_at_once: usize,
-    /// Zxids are stamps of the leader's clock, and not counted: those of several groups can be compared then. What an entry of the log says
-    /// counts, so members may differ in it, and it may change from start to start.
+    /// Zxids are stamps of the leader's clock, and not counted, though there is one group; with several they always are. What an entry of the log
+    /// says counts, so members may differ in it, and it may change from start to start.
     pub stamps: bool,
     /// Level of the features that this program knows: a state of a higher one is refused.
     pub known_level: FeatureLevel,
@@ -38,6 +38,8 @@ pub struct ReplicaOptions {
     pub level_max: FeatureLevel,
     /// Number of Raft groups, with the home group, that the ensemble is to have: while this member leads, it founds those that are missing.
     pub group_count: u32,
+    /// Split points that the ensemble is to have: while this member leads, it adds those that are missing once there are several groups.
+    pub split_points: SplitPaths,
     /// Seed of the election timeouts: the same seed makes the same choices.
     pub seed: u64,
     /// Secret for passwords of sessions, drawn at each start: it becomes the ensemble's if this member leads one that has none.

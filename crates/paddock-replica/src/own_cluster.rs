@@ -143,8 +143,8 @@ mod tests {
             Command::encode(SessionId(0), 0, IdList::NONE, op, &body, &mut command);
             batch.push(&command);
         }
-        let mut entry = EntryBuilder::new(false);
-        entry.add(&batch.take(Origin { member: 1, incarnation: 1 }, 0), 0);
+        let mut entry = EntryBuilder::new(None);
+        entry.add(&batch.take(Origin { member: 1, incarnation: 1 }, 0), Now::default());
         LogEntry { index: 3, term: 2, payload: entry.take() }
     }
 

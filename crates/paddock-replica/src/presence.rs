@@ -1,7 +1,7 @@
 //! Parts that a member has once, however many groups it holds: its disk and its process, the ensemble, its clients.
 
 use paddock_state::{Now, WatchTable};
-use paddock_tree::UnknownLevel;
+use paddock_tree::{FeatureLevel, UnknownLevel};
 
 use crate::contact::Contact;
 use crate::feature_levels::FeatureLevels;
@@ -11,6 +11,7 @@ use crate::own_cluster::OwnCluster;
 use crate::processes::Processes;
 use crate::rosters::Rosters;
 use crate::sessions::Sessions;
+use crate::stamps::MemberClocks;
 use crate::sync_times::SyncTimes;
 use crate::{Cluster, Membership, Recovered, ReplicaOptions};
 
@@ -27,11 +28,14 @@ pub struct Presence {
     pub(crate) sessions: Sessions,
     pub(crate) gates: Gates,
     pub(crate) sync_times: SyncTimes,
+    pub(crate) clocks: MemberClocks,
     pub(crate) is_disk_full: bool,
     /// Members whose processes were followed by others since [`Presence::take_successions`].
     pub(crate) successions: Vec<u64>,
     /// The last entry of the home group that was in this member's log when its process was started.
     pub(crate) logged_at_start: u64,
+    /// Level of the features that the ensemble may use, as the home group's state says.
+    pub(crate) ensemble_level: FeatureLevel,
     /// Groups of which the home group's state has told since [`Presence::take_new_groups`].
     pub(crate) new_groups: Vec<NewGroup>,
 }
@@ -62,9 +66,11 @@ impl Presence {
             sessions: Sessions::new(options.tick_ms, options.member, incarnation, watches),
             gates: Gates::default(),
             sync_times: SyncTimes::default(),
+            clocks: MemberClocks::default(),
             is_disk_full: false,
             successions: Vec::new(),
             logged_at_start: recovered.last_index(),
+            ensemble_level: FeatureLevel::NONE,
             new_groups: Vec::new(),
             options,
         }

@@ -9,6 +9,7 @@
 //! leader makes answers late, and loses or repeats nothing.
 
 mod apply;
+mod between;
 mod collect;
 mod groups;
 mod levels;
@@ -33,7 +34,7 @@ use crate::read_only::{ReadOnlyRequest, Verdicts};
 use crate::rosters::OtherGroups;
 use crate::{Cluster, HardState, Input, Replicated};
 pub use groups::{founders_of, leading_order};
-pub use standing::{FollowerStanding, GroupStanding, MemberFacts, Role, Standing};
+pub use standing::{FollowerStanding, GroupStanding, MemberFacts, OtherGroup, Role, Standing};
 
 /// A group of a member, with what the member has once for all its groups: everything that is done, is done here.
 #[derive(Debug)]
@@ -141,6 +142,7 @@ impl Replica<'_> {
             Input::DiskFull(is_full) => self.on_disk_full(now, is_full),
             Input::StepDown => self.step_down(),
             Input::RequestLead => self.request_lead(),
+            Input::BetweenGroups(body) => self.order_between_groups(&body),
             Input::FileMembers(lines) => self.presence.file_lists.replace_own(&lines),
             Input::Profile(profile) => self.presence.processes.profiles.set_own(profile),
             Input::Tick => self.on_tick(now),
@@ -358,8 +360,10 @@ impl Replica<'_> {
         self.group.requests.tick();
         self.group.transfer.complaints.tick();
         self.group.transfer.receiver.tick();
+        let stamps = self.stamp_clock();
         if let Some(leading) = &mut self.group.leading {
             leading.tick();
+            leading.set_stamps(stamps);
         }
         self.tick_joining();
         self.group.digests.tick();
@@ -373,12 +377,14 @@ impl Replica<'_> {
             self.follow_roster();
             self.change_membership();
             self.tell_roster();
+            self.follow_ensemble_level();
         }
         if self.group.consensus.takes_proposals() && !self.group.read_only.is_active() {
             if self.group.is_home() {
                 self.propose_secret(now);
                 self.raise_level(now);
                 self.found_groups();
+                self.add_split_points(now);
                 self.expire_sessions(now);
             }
             self.renew_offers();
@@ -391,7 +397,8 @@ impl Replica<'_> {
 
     /// The part of a tick that a member does once: it does it with its home group.
     fn tick_member(&mut self, now: Now) {
-        self.tell_presence();
+        self.tell_presence(now);
+        self.judge_clocks(now);
         if self.group.consensus.is_alone() {
             self.presence.contact.be_alone(now.monotonic_ms);
         } else {
@@ -487,6 +494,8 @@ impl Replica<'_> {
         if self.group.applied.groups > 1 {
             self.presence.rosters.follow(tree);
         }
+        self.presence.ensemble_level = self.group.applied.level;
+        self.follow_split_points(tree);
         self.group.membership.follow(self.presence.options.member, tree, self.group.applied.index());
         if let Some(ensemble) = tree.ensemble() {
             self.presence.cluster.note_state(ensemble.cluster);

@@ -295,8 +295,8 @@ mod tests {
     fn sessions(requests: &mut Requests) -> Vec<i64> {
         requests.close_batch();
         requests.send_all_again();
-        let mut entry = EntryBuilder::new(false);
-        requests.unsent().iter().for_each(|batch| entry.add(batch, 0));
+        let mut entry = EntryBuilder::new(None);
+        requests.unsent().iter().for_each(|batch| entry.add(batch, paddock_state::Now::default()));
         batches(&entry.take()).flat_map(|batch| batch.commands()).map(|command| command.session.0).collect()
     }
 

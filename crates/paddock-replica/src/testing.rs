@@ -46,6 +46,7 @@ fn describe_body(body: &[u8]) -> String {
         }
         Ok(PeerMessage::Present { .. }) => "present".to_owned(),
         Ok(PeerMessage::FileList { .. }) => "list of its file".to_owned(),
+        Ok(PeerMessage::Clock { wall_ms }) => format!("its clock shows {wall_ms}"),
         Ok(PeerMessage::WantsLead) => "wants to lead".to_owned(),
         Ok(PeerMessage::Roster(report)) => format!("{report:?}"),
         Ok(PeerMessage::Digest { index, digest, .. }) => format!("digest {digest:016x} at {index}"),

@@ -8,6 +8,7 @@ mod browsers;
 mod commands;
 mod ensemble;
 mod follow;
+mod groups;
 mod health;
 mod hosts;
 mod keeper;
@@ -69,6 +70,9 @@ pub(crate) const ROUTES: &[Route<Admin>] = &[
     Route::get("/api/v1/snapshot", snapshot::send).for_administrators(),
     Route::get("/api/v1/changes", follow::follow).for_administrators(),
     Route::get("/api/v1/log", log_entries::send).for_administrators(),
+    Route::get("/api/v1/groups", groups::groups),
+    Route::post("/api/v1/groups/split", groups::split).for_administrators().takes(groups::PATH_BYTES_MAX),
+    Route::post("/api/v1/groups/join", groups::join).for_administrators().takes(groups::PATH_BYTES_MAX),
     Route::get("/api/v1/commands", keeper::command),
     Route::get("/api/v1/commands/*", keeper::command),
     Route::post("/api/v1/commands", keeper::command).judges_orders().takes(keeper::COMMAND_BYTES_MAX),

@@ -36,6 +36,7 @@ pub use paddock_tls::{
     Secret, Store, TlsMode, TlsVersions,
 };
 use paddock_tree::{FeatureLevel, REMOVED_AT_ONCE, Tree, member_lines};
+pub use paddock_tree::{SplitPathError, SplitPaths};
 
 use paddock_tls::random_bytes;
 

@@ -63,6 +63,13 @@ impl EngineHandle {
         }
     }
 
+    /// A command between groups that the operator orders goes to the home group.
+    pub(crate) fn order_between_groups(&self, body: Vec<u8>) {
+        if let Some(member) = self.member() {
+            member.order_between_groups(body);
+        }
+    }
+
     /// The member's configuration file has these members from now on.
     pub(crate) fn change_file_members(&self, lines: String) {
         if let Some(member) = self.member() {

@@ -56,7 +56,8 @@ pub use config::{
     ClientLimits, ClientTls, Config, ConfigChanges, ConnectRate, Dialect, DigestAlgorithm, EndpointError,
     Ensemble, EnsembleMember, EtcdEndpoint, EtcdSettings, EtcdTls, EtcdUser, KerberosSettings, LateNames,
     MemberSettings, MemoryMax, OneSidedStores, Password, PeerTls, PortProtocol, PrincipalNames, Role,
-    SaslUsers, Secret, Store, TlsMode, TlsVersions, TracesEndpoint, Tracing, WordList,
+    SaslUsers, Secret, SplitPathError, SplitPaths, Store, TlsMode, TlsVersions, TracesEndpoint, Tracing,
+    WordList,
 };
 pub use error::ServerError;
 pub use etcd::EtcdClient;

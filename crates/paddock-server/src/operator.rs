@@ -4,6 +4,7 @@ use std::hash::{BuildHasher as _, RandomState};
 use std::sync::Arc;
 use std::time::Duration;
 
+use paddock_proto::GroupsCommand;
 use paddock_replica::Role;
 use paddock_state::ConnId;
 use paddock_statistics::snapshot_board::SnapshotTaken;
@@ -57,6 +58,17 @@ impl Operator {
         conns.truncate(conns.len() * percentage / 100);
         close_connections(&self.shared, &conns);
         conns.len()
+    }
+
+    /// Orders a command between groups. False if nothing can be written here now.
+    pub(crate) fn order_between_groups(&self, command: &GroupsCommand<'_>) -> bool {
+        let may_write = !matches!(self.shared.engine.role(), Role::ReadOnly | Role::Looking);
+        if may_write {
+            let mut body = Vec::new();
+            command.encode(&mut body);
+            self.engine.order_between_groups(body);
+        }
+        may_write
     }
 
     /// Hands the lead over to another member. False if this member does not lead, or no other one is there to take it.

@@ -12,6 +12,7 @@ pub(crate) mod once;
 pub(crate) mod order;
 pub(crate) mod recovery;
 pub(crate) mod sessions;
+pub(crate) mod streams;
 pub(crate) mod truth;
 mod violation;
 pub(crate) mod watching;
@@ -29,6 +30,7 @@ use moves::Moves;
 use once::Once;
 use order::RealTime;
 use sessions::Sessions;
+use streams::StreamChecks;
 use truth::Truth;
 pub(crate) use violation::{Checked, Violation, ensure};
 
@@ -42,6 +44,7 @@ pub(crate) struct Checks {
     pub(crate) contact: ContactCheck,
     pub(crate) elections: Elections,
     pub(crate) groups: GroupChecks,
+    pub(crate) streams: StreamChecks,
     pub(crate) real_time: RealTime,
     pub(crate) acknowledged: Acknowledged,
     /// The znode whose data may be wrong in what a client hears just now: no digest has shown its member yet that its state

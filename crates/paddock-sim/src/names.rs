@@ -14,6 +14,9 @@ pub(crate) const STRANGERS: [&str; 6] = ["a:1", "b:2", "c:3", "d:4", "e:5", "f:6
 /// Identities that a connection may show, that of its address included.
 pub(crate) const IDENTITIES_MAX: usize = 5;
 
+/// Znodes whose children may be spread over groups.
+pub(crate) const SPLIT_POINTS: [&str; 3] = ["/a", "/b/x", "/c/y"];
+
 /// The identities that a user and password prove.
 pub(crate) fn identities(credentials: &str) -> Vec<Id> {
     let id = digest_id(credentials.as_bytes());

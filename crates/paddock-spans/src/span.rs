@@ -123,6 +123,7 @@ fn begins_with_path(op: OpCode) -> bool {
             | OpCode::SettleReconfig
             | OpCode::SetSecret
             | OpCode::BindSession
+            | OpCode::BetweenGroups
     )
 }
 

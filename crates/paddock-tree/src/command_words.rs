@@ -1,6 +1,6 @@
 //! A command in words: its operation, its path, and what it asks for.
 
-use paddock_proto::Write;
+use paddock_proto::{GroupsCommand, StreamItem, Write};
 
 use crate::Command;
 
@@ -110,6 +110,15 @@ fn of_write(write: &Write<'_>) -> CommandWords {
         }
         Write::SettleReconfig { error } => {
             about("settleReconfig", error.map(|error| format!("{error:?}")).unwrap_or_default())
+        }
+        Write::BetweenGroups(GroupsCommand::Split { path }) => on("split", path, String::new()),
+        Write::BetweenGroups(GroupsCommand::Join { path }) => on("join", path, String::new()),
+        Write::BetweenGroups(GroupsCommand::Acknowledge { group, number }) => {
+            about("acknowledgeItems", format!("group {group} has applied item {number}"))
+        }
+        Write::BetweenGroups(GroupsCommand::Item { number, item: StreamItem::SplitPoint { path, acl } }) => {
+            let is = if acl.is_some() { "is there" } else { "is not there" };
+            on("item", path, format!("number {number}: this split point {is}"))
         }
         Write::Multi(writes) => about("multi", writes.iter().map(in_words).collect::<Vec<_>>().join("; ")),
     }

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 
 use paddock_proto::{Acl, MemberNumber, SessionId, Stat, Zxid, parent_and_name, validate_path};
 
+use crate::between_groups::BetweenGroups;
 use crate::features::RaisedLevel;
 use crate::groups::FoundedGroups;
 use crate::origins::Origins;
@@ -307,6 +308,7 @@ impl Draft {
             secret: None,
             raised: RaisedLevel::default(),
             groups: FoundedGroups::default(),
+            between_groups: BetweenGroups::default(),
             quota,
             overruns: QuotaOverruns::default(),
         };

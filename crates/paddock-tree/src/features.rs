@@ -16,9 +16,10 @@ pub struct Feature {
 }
 
 /// All features that this build knows, by rising level, from 1 on without a gap.
-pub const FEATURES: [Feature; 2] = [
+pub const FEATURES: [Feature; 3] = [
     Feature { level: FeatureLevel::WIDE_MEMBER_NUMBERS, name: "wide member numbers", since: "0.9.0" },
     Feature { level: FeatureLevel::SEVERAL_GROUPS, name: "several Raft groups", since: "0.9.0" },
+    Feature { level: FeatureLevel::SPLIT_POINTS, name: "split points", since: "0.9.0" },
 ];
 
 /// Number of features, in their order, that a program knows or an ensemble may use.
@@ -32,6 +33,8 @@ impl FeatureLevel {
     pub const WIDE_MEMBER_NUMBERS: FeatureLevel = FeatureLevel(1);
     /// The home group may found other groups.
     pub const SEVERAL_GROUPS: FeatureLevel = FeatureLevel(2);
+    /// Children of a znode may be spread over groups, and the home group tells the others what it decides.
+    pub const SPLIT_POINTS: FeatureLevel = FeatureLevel(3);
     /// The highest level that this build knows.
     pub const KNOWN: FeatureLevel = FEATURES[FEATURES.len() - 1].level;
 }

@@ -8,6 +8,7 @@
 //! Watches are not here: they are each member's own. The tree only reports every `Change`.
 
 mod access;
+mod between_groups;
 mod command;
 mod command_words;
 mod computed;
@@ -41,7 +42,9 @@ mod roster;
 mod session;
 mod set;
 mod snapshot;
+mod split_points;
 mod store;
+mod streams;
 #[cfg(feature = "testing")]
 mod testing;
 mod tree;
@@ -50,6 +53,7 @@ mod walk;
 mod znode;
 
 pub use access::allows;
+pub use between_groups::BetweenGroups;
 pub use command::Command;
 pub use command_words::{CommandWords, OperationWords};
 pub use computed::COMPUTED;
@@ -72,7 +76,9 @@ pub use read::{Asker, Guess, Guesses, REPLY_BYTES_MAX, check_reply_bytes, multi_
 pub use roster::Roster;
 pub use session::is_proof;
 pub use snapshot::{SNAPSHOT_FORMATS, SnapshotScan};
+pub use split_points::{SLOTS, SlotMap, SplitPathError, SplitPaths, SplitPoint, SplitPoints, slot_of};
 pub use store::{Copied, Znode, ZnodeKind};
+pub use streams::{ItemStream, Streams};
 pub use tree::{EphemeralCursor, ExpiryCursor, Tree};
 pub use trial::Touched;
 pub use walk::{StoredZnode, Znodes};

@@ -9,6 +9,7 @@ use paddock_proto::jute::Reader;
 use paddock_proto::{Acl, DecodeError, Id, MemberNumber, SessionId, SessionSecret, Zxid, validate_path};
 
 use crate::Tree;
+use crate::between_groups::BetweenGroups;
 use crate::ensemble::{Ensemble, parse_members};
 use crate::features::{FeatureLevel, RaisedLevel, UnknownLevel};
 use crate::groups::FoundedGroups;
@@ -97,6 +98,7 @@ struct Header {
     secret: Option<SessionSecret>,
     raised: RaisedLevel,
     groups: FoundedGroups,
+    between_groups: BetweenGroups,
     /// The ACL that each number means.
     acls: BTreeMap<u32, AclId>,
 }
@@ -153,10 +155,23 @@ impl TreeLoader {
             return Err(LoadError::NoSystemNode(missing));
         }
         let quota = store.find(QUOTA).expect("the system znodes are there");
-        let Header { zxid, sessions, origins, ensemble, secret, raised, groups, .. } = header;
+        let Header { zxid, sessions, origins, ensemble, secret, raised, groups, between_groups, .. } = header;
         let overruns = QuotaOverruns::default();
         let floor = Zxid(0);
-        Ok(Tree { zxid, floor, store, sessions, origins, ensemble, secret, raised, groups, quota, overruns })
+        Ok(Tree {
+            zxid,
+            floor,
+            store,
+            sessions,
+            origins,
+            ensemble,
+            secret,
+            raised,
+            groups,
+            between_groups,
+            quota,
+            overruns,
+        })
     }
 
     fn read_header(&mut self, r: &mut Reader<'_>) -> Result<(), LoadError> {
@@ -174,6 +189,8 @@ impl TreeLoader {
         let raised = if format == FORMAT { read_level(r)? } else { RaisedLevel::default() };
         let has_groups = raised.level >= FeatureLevel::SEVERAL_GROUPS;
         let groups = if has_groups { FoundedGroups::decode(r)? } else { FoundedGroups::default() };
+        let is_split = raised.level >= FeatureLevel::SPLIT_POINTS;
+        let between_groups = if is_split { BetweenGroups::decode(r)? } else { BetweenGroups::default() };
         let (zxid, nodes, digest) = (Zxid(r.i64()?), r.i64()?, r.i64()? as u64);
         let mut sessions = BTreeMap::new();
         for _ in 0..r.count()? {
@@ -210,8 +227,19 @@ impl TreeLoader {
         if !r.is_empty() {
             return Err(LoadError::Trailing(r.rest().len()));
         }
-        self.header =
-            Some(Header { zxid, nodes, digest, sessions, origins, ensemble, secret, raised, groups, acls });
+        self.header = Some(Header {
+            zxid,
+            nodes,
+            digest,
+            sessions,
+            origins,
+            ensemble,
+            secret,
+            raised,
+            groups,
+            between_groups,
+            acls,
+        });
         Ok(())
     }
 

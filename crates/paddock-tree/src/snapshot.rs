@@ -73,6 +73,9 @@ impl Tree {
             if self.raised.level >= FeatureLevel::SEVERAL_GROUPS {
                 self.groups.encode(&mut out);
             }
+            if self.raised.level >= FeatureLevel::SPLIT_POINTS {
+                self.between_groups.encode(&mut out);
+            }
         } else {
             out.put_i32(if are_narrow { FORMAT_OF_NARROW_NUMBERS } else { FORMAT_WITHOUT_LEVEL });
         }

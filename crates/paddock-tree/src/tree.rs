@@ -1,5 +1,6 @@
 //! The tree as a whole: what it holds, and which part of the code carries out which write.
 
+mod between;
 mod membership;
 mod sessions;
 
@@ -10,6 +11,7 @@ use paddock_proto::{
 };
 
 use crate::access::{allows, world_readable};
+use crate::between_groups::BetweenGroups;
 use crate::ensemble::Ensemble;
 use crate::features::{FeatureLevel, RaisedLevel};
 use crate::groups::{FoundedGroups, GroupFounders};
@@ -43,6 +45,8 @@ pub struct Tree {
     pub(crate) raised: RaisedLevel,
     /// Groups that the ensemble has beside this one, if this is the home group's state.
     pub(crate) groups: FoundedGroups,
+    /// Split points and streams, and the place that another group has reached in its stream.
+    pub(crate) between_groups: BetweenGroups,
     /// `/zookeeper/quota`, which every change of data must ask for.
     pub(crate) quota: NodeId,
     /// Only this member's: what its operators are told.
@@ -100,6 +104,7 @@ impl Tree {
             secret: None,
             raised: RaisedLevel::default(),
             groups: FoundedGroups::default(),
+            between_groups: BetweenGroups::default(),
             quota,
             overruns,
         }
@@ -200,6 +205,7 @@ impl Tree {
             Write::FoundEnsemble { cluster, members } => self.found_ensemble(&at, *cluster, members, changes),
             Write::SettleReconfig { error } => self.settle_reconfig(&at, *error, changes),
             Write::DeleteContainer { path } => self.delete_container(&at, path, changes),
+            Write::BetweenGroups(command) => self.carry_out_between_groups(&at, command),
             // The service's own, and no session's.
             Write::SetSecret { .. } => Err(ErrorCode::BadArguments),
             Write::Multi(writes) => self.multi(&at, writes, changes),
@@ -255,7 +261,7 @@ impl Tree {
             self.ensemble.as_ref().map_or(0, Ensemble::digest) ^ secret_digest(self.secret.as_ref());
         // A state of level 0 has the digest that builds have for it that know of no levels.
         let ensemble = ensemble ^ u64::from(self.raised.level.0).wrapping_mul(0x9E37_79B9_7F4A_7C15);
-        let ensemble = ensemble ^ self.groups.digest();
+        let ensemble = ensemble ^ self.groups.digest() ^ self.between_groups.digest();
         sessions.fold(self.store.digest() ^ ensemble ^ self.zxid.0 as u64, u64::wrapping_add)
     }
 
@@ -290,7 +296,9 @@ impl Tree {
             self.raised.level >= FeatureLevel::SEVERAL_GROUPS,
             "groups are founded at a level that has them"
         );
+        let before = self.groups.count();
         self.groups.grow(count, founders);
+        self.tell_new_groups(before);
     }
 
     /// As ZooKeeper counts, for which the root is two: `""` and `/`.

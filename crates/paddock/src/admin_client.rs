@@ -8,7 +8,7 @@ use std::pin::Pin;
 use hyper::body::{Body, Bytes, Incoming};
 use hyper::client::conn::http1;
 use hyper::header::{AUTHORIZATION, HOST};
-use hyper::{Request, Response, StatusCode};
+use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
 use paddock_bench::ShownIdentity;
 use paddock_client::{Stream, Tls};
@@ -17,6 +17,8 @@ use crate::access::{AccessError, tls_of};
 use crate::identity_source::{IdentitySource, parse_identity, read_identities};
 use crate::moving::MovingFailure;
 
+/// Header of an order.
+const INTENT: &str = "paddock-request";
 /// Bytes of a refusal that are shown.
 const REFUSAL_BYTES_MAX: usize = 600;
 
@@ -139,6 +141,25 @@ impl AdminInterface {
 
     /// Asks for `what`, which is at a path, and returns whatever the answer is.
     pub(crate) async fn ask(&self, path: &str, what: &'static str) -> Result<Response<Incoming>, AdminError> {
+        self.send(Method::GET, path, String::new(), what).await
+    }
+
+    /// Orders `what` with a body, and returns if the order was taken.
+    pub(crate) async fn order(&self, path: &str, body: String, what: &'static str) -> Result<(), AdminError> {
+        let mut response = self.send(Method::POST, path, body, what).await?;
+        match response.status() {
+            status if status.is_success() => Ok(()),
+            status => Err(self.refusal(status, response.body_mut(), what).await),
+        }
+    }
+
+    async fn send(
+        &self,
+        method: Method,
+        path: &str,
+        body: String,
+        what: &'static str,
+    ) -> Result<Response<Incoming>, AdminError> {
         let address = || self.address.clone();
         let stream = Stream::connect(&self.address, self.tls.as_ref()).await;
         let stream = stream.map_err(|source| AdminError::Connect { address: address(), source })?;
@@ -146,11 +167,16 @@ impl AdminInterface {
         let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(http)?;
         // Its failure is also that of the request, or of the body.
         tokio::spawn(connection);
-        let mut request = Request::get(path).header(HOST, &self.address);
+        let is_order = method != Method::GET;
+        let mut request = Request::builder().method(method).uri(path).header(HOST, &self.address);
+        if is_order {
+            // No page could have a browser send it.
+            request = request.header(INTENT, "1");
+        }
         if let Some(ShownIdentity { scheme, auth }) = &self.identity {
             request = request.header(AUTHORIZATION, format!("{scheme} {auth}"));
         }
-        let request = request.body(String::new()).map_err(|_| AdminError::BadUrl(address()))?;
+        let request = request.body(body).map_err(|_| AdminError::BadUrl(address()))?;
         sender.send_request(request).await.map_err(http)
     }
 }

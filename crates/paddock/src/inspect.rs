@@ -26,6 +26,7 @@ Examples:
   paddock inspect state /var/lib/paddock              members, term, vote, sizes, the heaviest paths
   paddock inspect log /var/lib/paddock --from 1000    every change that the log still holds, from an entry on
   paddock inspect log /var/lib/paddock --path /app    the history of one znode
+  paddock inspect log /var/lib/paddock --group 2      what another Raft group of the member has in the same log
   paddock inspect snapshot /var/lib/paddock           every snapshot, verified
   paddock inspect snapshot /backup/snapshot-00000000000004d2
   paddock inspect identity /var/lib/paddock

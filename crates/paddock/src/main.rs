@@ -13,6 +13,7 @@ mod documents;
 mod dump;
 mod etcd_access;
 mod export;
+mod groups;
 mod http_client;
 mod identity_source;
 mod import;
@@ -66,6 +67,7 @@ enum Command {
     Manual(documents::ManualArgs),
     Shell(Box<shell::ShellArgs>),
     Members(Box<members::MembersArgs>),
+    Groups(Box<groups::GroupsArgs>),
     Inspect(inspect::InspectArgs),
     Doctor(Box<doctor::DoctorArgs>),
     Tail(tail::TailArgs),
@@ -101,6 +103,7 @@ fn run(command: Command) -> ExitCode {
         Command::Manual(args) => documents::write_manual(&args, Cli::command()),
         Command::Shell(args) => shell::run(&args),
         Command::Members(args) => members::run(&args),
+        Command::Groups(args) => groups::run(&args),
         Command::Inspect(args) => moving::ended(inspect::run(&args)),
         Command::Doctor(args) => doctor::run(&args),
         Command::Backup(args) => moving::ended(backup::run(&args)),

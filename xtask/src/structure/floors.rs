@@ -17,6 +17,7 @@ const FLOORS: &[(&str, u32)] = &[
     ("paddock-storage", 1),
     ("paddock-tls", 1),
     ("paddock-files", 2),
+    ("paddock-groups", 2),
     ("paddock-http", 2),
     ("paddock-links", 2),
     ("paddock-state", 2),

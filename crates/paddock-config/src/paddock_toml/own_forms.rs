@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::path::Path;
 
 use paddock_server::{
-    AuditTarget, Config, Dialect, DigestAlgorithm, MemoryMax, RateRule, RateRules, WordList,
+    AuditTarget, Config, Dialect, DigestAlgorithm, MemoryMax, RateRule, RateRules, SplitPaths, WordList,
 };
 use toml::Value as TomlValue;
 
@@ -134,6 +134,17 @@ const OWN_FORMS: &[OwnForm] = &[
         |config| {
             let rules = config.client_limits.rate_limits.iter().map(RateRule::to_string);
             shown(rules.collect::<Vec<String>>())
+        },
+    ),
+    form(
+        "split_points",
+        |draft, item| {
+            let paths = texts(item, "a list of paths, such as [\"/app\"]")?;
+            let paths = SplitPaths::of(paths.iter().map(String::as_str));
+            set(&mut draft.config.member_settings.split_points, paths.map_err(|error| error.to_string()))
+        },
+        |config| {
+            shown(config.member_settings.split_points.iter().map(str::to_owned).collect::<Vec<String>>())
         },
     ),
     form(

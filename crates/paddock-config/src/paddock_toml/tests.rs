@@ -4,7 +4,7 @@ use paddock_proto::MemberNumber;
 use paddock_server::{
     CipherSuite, ClientAddress, ClientAuth, ClientLimits, ClientTls, Config, Dialect, DigestAlgorithm,
     Ensemble, EnsembleMember, MemberSettings, MemoryMax, Password, PeerTls, PortProtocol, Role, SaslUsers,
-    Secret, Store, TlsMode, TlsVersions, WordList,
+    Secret, SplitPaths, Store, TlsMode, TlsVersions, WordList,
 };
 
 use super::super::case::Case;
@@ -89,6 +89,10 @@ fn every_key_sets_its_field() {
         (
             "rate_limits = ['path:requests=3', 'user=ann:bytes=4']",
             limited(|limits| limits.rate_limits = "path:requests=3;user=ann:bytes=4".parse().unwrap()),
+        ),
+        (
+            "split_points = ['/a/b', '/c']",
+            of_member(|settings| settings.split_points = SplitPaths::of(["/a/b", "/c"]).unwrap()),
         ),
         ("dialect = 'each'", defaults()),
         ("dialect = 'zookeeper'", Config { dialect: Some(Dialect::ZooKeeper), ..defaults() }),

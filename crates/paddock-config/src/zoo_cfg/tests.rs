@@ -1,6 +1,8 @@
 use std::fs;
 
-use paddock_server::{AdminTls, AuditTarget, Config, ConnectRate, DigestAlgorithm, PortProtocol, WordList};
+use paddock_server::{
+    AdminTls, AuditTarget, Config, ConnectRate, DigestAlgorithm, PortProtocol, SplitPaths, WordList,
+};
 
 use super::super::case::{Case, environment};
 use super::super::remark::Weight;
@@ -166,6 +168,17 @@ fn rates_of_tenants_stand_in_one_line() {
         "paddock.rate_limits=path:requests",
         "zoo.cfg:4: paddock.rate_limits: expected a rule such as \"path=/app:requests=1000\", \"user:bytes=1000000\" or \
          \"address:requests_soft=100,requests=200\", found \"path:requests\"",
+    );
+}
+
+#[test]
+fn split_points_stand_in_one_line() {
+    let points = |text| config(text).member_settings.split_points;
+    assert_eq!(points("paddock.split_points=/a/b, /c"), SplitPaths::of(["/a/b", "/c"]).unwrap());
+    assert!(points("paddock.split_points=").is_empty());
+    check_refused(
+        "paddock.split_points=/a,/a/b",
+        "zoo.cfg:4: paddock.split_points: /a/b is there twice, or lies below /a: split points are not nested",
     );
 }
 

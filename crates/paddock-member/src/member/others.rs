@@ -7,8 +7,8 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 
 use paddock_replica::{
-    Effects, Group, GroupStanding, HardState, MemberFacts, Membership, NewGroup, OwnState, Recovered,
-    Replica, Replicated, Standing, founders_of, raft_id,
+    Effects, Group, GroupStanding, HardState, MemberFacts, Membership, NewGroup, OtherGroup, OwnState,
+    Recovered, Replica, Replicated, Standing, founders_of, raft_id,
 };
 use paddock_state::Now;
 use paddock_storage::{GroupNumber, Index};
@@ -23,6 +23,21 @@ use crate::{Shell, StateLock};
 /// The state of a group that is not the home group.
 #[derive(Debug)]
 pub(super) struct GroupState(RefCell<Replicated>);
+
+impl GroupState {
+    /// Number of the last item of its stream that the group has applied.
+    pub(super) fn received_items(&self) -> u64 {
+        self.0.borrow().tree().received_items()
+    }
+
+    /// The group as it is told of, with this standing.
+    pub(super) fn tell(&self, standing: GroupStanding) -> OtherGroup {
+        let state = self.0.borrow();
+        let tree = state.tree();
+        let (znodes, data_bytes) = (tree.node_count() as u64, tree.data_bytes());
+        OtherGroup { standing, znodes, data_bytes, received_items: tree.received_items() }
+    }
+}
 
 impl StateLock for GroupState {
     fn write<T>(&self, change: impl FnOnce(&mut Replicated) -> T) -> T {
@@ -39,6 +54,7 @@ impl Member {
     /// The member's standing in its home group, with the numbers of its groups.
     pub(super) fn with_groups(&self, mut standing: Standing) -> Standing {
         (standing.groups, standing.groups_led) = (0, 0);
+        (standing.other_groups, standing.group_items_pending) = (self.other_groups(), self.carrier.pending());
         for group in self.group_standings() {
             let is_other = group.number > 0;
             standing.groups += 1;
@@ -84,6 +100,7 @@ impl Member {
         for group in found.into_values() {
             self.begin_other(group, Membership::default(), false, now);
         }
+        self.follow_home_streams(home);
     }
 
     /// Begins with the groups that the home group has founded, but for those that were found on the disk.
@@ -122,6 +139,7 @@ impl Member {
             own_state: Some(GroupState(RefCell::new(state))),
         };
         self.groups.insert(at, other);
+        self.follow_received(at);
     }
 
     /// Applies what a group that is not the home group has committed.
@@ -135,6 +153,9 @@ impl Member {
         let mut replica = Replica::new(&mut self.presence, group);
         *writes += replica.apply(shell.now(), effects, &mut held).commands as u64;
         self.unheard.iter_mut().for_each(|(_, outbox)| outbox.clear());
+        drop(state);
+        self.follow_received(at);
+        self.carry_between_groups();
     }
 
     /// Tells the other groups which members were heard in another process than before, with a message for the group at this place. That one knows, and

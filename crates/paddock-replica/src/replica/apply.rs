@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use paddock_proto::jute::Writer;
-use paddock_proto::{ErrorCode, OpCode, SessionId, Write, WriteReply};
+use paddock_proto::{ErrorCode, GroupsCommand, OpCode, SessionId, Write, WriteReply};
 use paddock_state::{ConnId, Connected, Now, Outboxes, ProvenIds, QueuedRead, Resumption, State};
 use paddock_tree::{Command, Outcome, OutcomeNote, Tree};
 
@@ -31,6 +31,7 @@ impl Replica<'_> {
                     for batch in batches(&entry.payload) {
                         applied.commands += self.apply_batch(now, &batch, held, &mut stretch);
                     }
+                    held.parts().0.tree_mut().end_entry();
                 }
             }
             let replicated = held.parts().0;
@@ -374,6 +375,9 @@ impl Replica<'_> {
             Ok(Write::SettleReconfig { error }) => {
                 self.note_members(state);
                 self.answer_change_of_members(error, state, out);
+            }
+            Ok(Write::BetweenGroups(GroupsCommand::Split { .. } | GroupsCommand::Join { .. })) => {
+                self.follow_split_points(state.tree());
             }
             _ => {
                 if let Some(session) = command.ended_session() {

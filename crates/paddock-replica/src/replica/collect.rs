@@ -15,7 +15,7 @@ use crate::question::Question;
 use crate::queued_item::QueuedItem;
 use crate::raft_id::{all_logged, logged};
 use crate::requests::Placed;
-use crate::{Cluster, HardState, LogEntry, ReplicaOptions};
+use crate::{Cluster, HardState, LogEntry};
 
 impl Replica<'_> {
     /// Collects what is to be done now. To be called, and its effects carried out, until there are none.
@@ -172,7 +172,7 @@ impl Replica<'_> {
             }
         }
         self.group.leadership = leadership;
-        let ReplicaOptions { lease_clock_bound_ms, stamps, .. } = self.presence.options;
+        let (lease_clock_bound_ms, stamps) = (self.presence.options.lease_clock_bound_ms, self.stamp_clock());
         self.group.leading =
             self.group.consensus.is_leader().then(|| Leading::new(lease_clock_bound_ms, stamps));
         if self.group.is_home() {
@@ -233,7 +233,7 @@ impl Replica<'_> {
     fn place(&mut self, now: Now, batch: &[u8]) {
         self.make_room_for(batch.len());
         if let Some(leading) = &mut self.group.leading {
-            leading.add_own(batch, now.wall_ms);
+            leading.add_own(batch, now);
         }
     }
 

@@ -21,6 +21,7 @@ use crate::offline::found_groups;
 use crate::presence::NewGroup;
 use crate::queued_item::QueuedItem;
 use crate::raft_id::raft_id;
+use crate::stamps::StampClock;
 use crate::{Membership, Replicated};
 
 /// Ticks between two moments at which a member asks for the lead of a group that should be its own.
@@ -35,6 +36,7 @@ impl Replica<'_> {
         assert!(!self.group.is_home(), "the home group is opened by itself");
         self.group.disk_age.adopt(state.tree());
         self.take_roster(state.tree());
+        self.group.applied.level = state.tree().feature_level();
         self.begin_with_disk(is_first_time);
         self.withhold_votes();
     }
@@ -68,6 +70,30 @@ impl Replica<'_> {
         }
     }
 
+    /// Clock of the stamps that zxids are where this member leads; `None` if zxids are counted, as they are in a home group without others.
+    pub(super) fn stamp_clock(&self) -> Option<StampClock> {
+        if !self.group.is_home() || self.group.applied.groups > 1 {
+            return Some(self.presence.clocks.clock());
+        }
+        self.presence.options.stamps.then_some(StampClock::Own)
+    }
+
+    /// Tells the other members the time that this one's clock shows, if zxids are made of it.
+    pub(super) fn tell_clock(&mut self, now: Now, others: &[u64]) {
+        if self.group.applied.groups > 1 {
+            let clock = PeerMessage::Clock { wall_ms: now.wall_ms }.encode();
+            self.group.outgoing.messages.extend(others.iter().map(|id| (*id, clock.clone())));
+        }
+    }
+
+    /// Judges the members' clocks anew, if zxids are made of them.
+    pub(super) fn judge_clocks(&mut self, now: Now) {
+        if self.group.applied.groups > 1 {
+            let voters = &self.group.consensus.membership().voters;
+            self.presence.clocks.judge(self.presence.options.member, voters, now);
+        }
+    }
+
     /// The home group has come to the entry with which groups are founded.
     pub(super) fn apply_groups(&mut self, index: u64, count: u32, founders: &Membership, tree: &mut Tree) {
         if !self.group.is_home() {
@@ -76,8 +102,10 @@ impl Replica<'_> {
         let before = tree.groups().count();
         found_groups(tree, count, founders);
         self.group.applied.groups = tree.groups().count();
+        let stamps = self.stamp_clock();
         if let Some(leading) = &mut self.group.leading {
             leading.has_groups(self.group.applied.groups);
+            leading.set_stamps(stamps);
         }
         let is_first_time = index > self.presence.logged_at_start && !self.group.joining.is_silent();
         self.note_new_groups(before, tree, is_first_time);

@@ -39,7 +39,8 @@ impl Replica<'_> {
     pub(super) fn apply_level(&mut self, raised: &RaisedLevel, tree: &mut Tree) {
         let known = self.presence.options.known_level;
         assert!(raised.level <= known, "a level that is not known was let into the log: {raised:?}");
-        if raised.level > tree.feature_level() {
+        // The other groups follow the home group.
+        if raised.level > tree.feature_level() && self.group.is_home() {
             tracing::info!(
                 from = tree.feature_level().0,
                 to = raised.level.0,
@@ -49,6 +50,26 @@ impl Replica<'_> {
         }
         tree.raise_level(raised);
         self.group.applied.level = tree.feature_level();
+        if self.group.is_home() {
+            self.presence.ensemble_level = self.group.applied.level;
+        }
+    }
+
+    /// Raises the level of a group that is not the home group to that of the ensemble, if this member leads it: every member has it.
+    pub(super) fn follow_ensemble_level(&mut self) {
+        let level = self.presence.ensemble_level;
+        let consensus = &self.group.consensus;
+        let knows_all = self.group.applied.term() == consensus.leadership().term;
+        // A lower level has nothing that a state beside the home group's needs.
+        if level >= FeatureLevel::SPLIT_POINTS
+            && level > self.group.applied.level
+            && knows_all
+            && consensus.takes_proposals()
+            && self.group.leading.as_mut().is_some_and(|leading| leading.begins_level(level))
+        {
+            let entry = ConfigurationEntry::Level(RaisedLevel::known(level));
+            self.group.consensus.propose(entry.encode());
+        }
     }
 
     /// True if the ensemble may have members with the numbers in these lines. If not, that is logged.

@@ -147,6 +147,9 @@ impl Replica<'_> {
                 self.presence.levels.hear(from, level, now.monotonic_ms);
                 self.presence.processes.profiles.hear(from, profile);
             }
+            PeerMessage::Clock { wall_ms } => {
+                self.presence.clocks.hear(from, wall_ms, now.monotonic_ms);
+            }
             PeerMessage::Greeting(_) => {}
         }
     }
@@ -181,7 +184,7 @@ impl Replica<'_> {
             return;
         }
         self.make_room_for(batch.len());
-        match self.group.leading.as_mut().map(|leading| leading.add_foreign(batch, now.wall_ms)) {
+        match self.group.leading.as_mut().map(|leading| leading.add_foreign(batch, now)) {
             // The sender tells of them in its next report only. They are heard now, so that no end of theirs is proposed behind this.
             Some(Ok(resumed)) => {
                 resumed
@@ -258,14 +261,16 @@ impl Replica<'_> {
     }
 
     /// Now and then tells the other members that this one runs.
-    pub(super) fn tell_presence(&mut self) {
+    pub(super) fn tell_presence(&mut self, now: Now) {
         if self.presence.processes.tick() {
             let others =
                 self.group.consensus.membership().all().filter(|id| *id != self.presence.options.member);
+            let others: Vec<u64> = others.collect();
+            self.tell_clock(now, &others);
             let profile = self.presence.processes.profiles.own().to_vec();
             let (sync_us, level) = (self.presence.sync_times.own_us(), self.presence.levels.own());
             let present = PeerMessage::Present { profile, sync_us, level }.encode();
-            self.group.outgoing.messages.extend(others.map(|id| (id, present.clone())));
+            self.group.outgoing.messages.extend(others.into_iter().map(|id| (id, present.clone())));
         }
     }
 

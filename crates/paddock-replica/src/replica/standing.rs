@@ -67,6 +67,12 @@ pub struct Standing {
     pub groups_without_leader: u32,
     /// Raft groups beside the home group for which a change of members waits, as its leader has been told; 0 if it does not lead.
     pub groups_changing: u32,
+    /// The groups beside the home group, by rising number.
+    pub other_groups: Vec<OtherGroup>,
+    /// Items for other groups that the home group does not know to be applied there.
+    pub group_items_pending: u64,
+    /// Members whose clocks are too far ahead of those of a quorum to count for zxids; known where there are several groups.
+    pub clocks_ahead: u32,
     /// Times that this member has asked another voter to lead, since it was started, because its disk was much slower than that of another voter.
     pub slow_disk_handovers: u64,
 }
@@ -106,6 +112,18 @@ pub struct GroupStanding {
     pub is_silent: bool,
     /// True if the member is to vote in the group, and has no vote yet.
     pub awaits_vote: bool,
+}
+
+/// A group beside the home group, as a member has it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OtherGroup {
+    pub standing: GroupStanding,
+    /// Number of its znodes, those that every state has included.
+    pub znodes: u64,
+    /// Characters of their paths and bytes of their data.
+    pub data_bytes: u64,
+    /// Number of the last item of the home group's stream that it has applied.
+    pub received_items: u64,
 }
 
 /// Facts that a member knows of itself in one of its groups.
@@ -236,6 +254,9 @@ impl MemberFacts<'_> {
             groups_joining: 0,
             groups_without_leader: 0,
             groups_changing: self.groups_changing(),
+            other_groups: Vec::new(),
+            group_items_pending: 0,
+            clocks_ahead: self.presence.clocks.ignored() as u32,
             slow_disk_handovers: self.presence.sync_times.handed_over(),
         }
     }

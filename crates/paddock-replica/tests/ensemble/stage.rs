@@ -108,6 +108,7 @@ impl Stage {
             work_at_once: WORK_AT_ONCE,
             entry_bytes_kept: 2000,
             group_count: 1,
+            split_points: Default::default(),
             linearizable_reads: self.linearizable_reads,
             lease_clock_bound_ms: self.lease_clock_bound_ms,
             secret: SessionSecret([member as u8; SessionSecret::BYTES]),

@@ -102,6 +102,11 @@ impl MemberHandle {
         self.take(Message::Member(Input::RequestLead), 0, || {});
     }
 
+    /// A command between groups that the operator orders goes to the home group.
+    pub(crate) fn order_between_groups(&self, body: Vec<u8>) {
+        self.take(Message::Member(Input::BetweenGroups(body)), 0, || {});
+    }
+
     /// The member's configuration file has these members from now on.
     pub(crate) fn change_file_members(&self, lines: String) {
         self.take(Message::FileMembers(lines), 0, || {});

@@ -3,12 +3,19 @@
 
 use std::collections::BTreeMap;
 
-use paddock_proto::MemberNumber;
+use paddock_proto::{MemberNumber, Zxid};
 use paddock_replica::{GroupStanding, LogEntry, Membership, member_number};
 
 use super::{Checked, ensure};
 
 const CHECKER: &str = "groups";
+
+/// A clock that is ahead of those of a quorum by more than this many milliseconds counts for no stamp.
+const CLOCK_BOUND_MS: i64 = 2000;
+/// Milliseconds by which clocks drift apart since members have told them, at most, and in which what is told is on its way.
+const TOLD_LATE_MS: i64 = 1500;
+/// Milliseconds for which a member counts with a clock that it has told.
+const TOLD_FOR_MS: i64 = 10_000;
 
 /// Knowledge of the groups, by their numbers.
 #[derive(Debug, Default)]
@@ -27,6 +34,10 @@ pub(crate) struct GroupChecks {
     count: u32,
     /// The newest membership of each group, and the entry up to which a member has applied it.
     memberships: BTreeMap<u32, (u64, Membership)>,
+    /// The most that the wall clock of a voter has been ahead of the world's time, in milliseconds; none where voters change.
+    clocks: BTreeMap<u8, i64>,
+    /// Milliseconds by which members may take clocks of others for further ahead than they are: their own, which never go back, have jumped.
+    jumped_ms: i64,
 }
 
 impl GroupChecks {
@@ -45,8 +56,40 @@ impl GroupChecks {
         self.logs.get(&group).map_or(0, |log| log.len() as u64)
     }
 
-    /// A member applies an entry of a group.
-    pub(crate) fn committed(&mut self, member: u8, group: u32, entry: &LogEntry) -> Checked {
+    /// The wall clock of a voter is ahead of the world's time by these milliseconds.
+    pub(crate) fn note_clock(&mut self, voter: u8, ahead_ms: i64) {
+        let most = self.clocks.entry(voter).or_insert(ahead_ms);
+        *most = ahead_ms.max(*most);
+    }
+
+    /// The clock of a member that never goes back has jumped.
+    pub(crate) fn clock_jumps(&mut self, by_ms: u64) {
+        self.jumped_ms += TOLD_FOR_MS.min(by_ms as i64);
+    }
+
+    /// An entry is applied for the first time when the world's time is `now_ms`: its floor is not of a clock that is ahead of a quorum's.
+    fn check_floor(&self, group: u32, entry: &LogEntry, now_ms: i64) -> Checked {
+        if self.clocks.is_empty() {
+            return Ok(());
+        }
+        let mut clocks: Vec<i64> = self.clocks.values().copied().collect();
+        clocks.sort_unstable_by(|one, other| other.cmp(one));
+        let quorum_ms = clocks.get(clocks.len() / 2).copied().unwrap_or_default();
+        let (floor_ms, most_ms) = (stamp_ms(entry.floor()), now_ms + quorum_ms);
+        ensure!(
+            floor_ms <= most_ms + CLOCK_BOUND_MS + TOLD_LATE_MS + self.jumped_ms,
+            CHECKER,
+            "entry {} of group {group} has a floor of {floor_ms} ms; clocks of a quorum have shown {most_ms} ms at most",
+            entry.index
+        );
+        Ok(())
+    }
+
+    /// A member applies an entry of a group, at this time of the world in milliseconds.
+    pub(crate) fn committed(&mut self, member: u8, group: u32, entry: &LogEntry, now_ms: i64) -> Checked {
+        if entry.index == self.last_index(group) + 1 {
+            self.check_floor(group, entry, now_ms)?;
+        }
         let last = self.last_index(group);
         let LogEntry { index, term, .. } = entry;
         ensure!(
@@ -148,4 +191,9 @@ impl GroupChecks {
     pub(crate) fn forgets_votes(&mut self, member: u8) {
         self.votes.retain(|(_, voter, _), _| *voter != member);
     }
+}
+
+/// Milliseconds of a stamp.
+fn stamp_ms(zxid: Zxid) -> i64 {
+    zxid.0 >> 21
 }

@@ -7,7 +7,7 @@ use paddock_chance::Chance;
 use paddock_front::Settings;
 use paddock_member::{Config, Member, MemberError, Work};
 use paddock_proto::{MemberNumber, SessionId};
-use paddock_replica::{GroupStanding, Input, Membership, Role};
+use paddock_replica::{GroupStanding, Input, Membership, Replicated, Role};
 use paddock_state::{ConnId, Now, Outboxes};
 use paddock_storage::LogError;
 use paddock_tree::FeatureLevel;
@@ -113,6 +113,11 @@ impl SimProcess {
     /// Entry and membership of a group beside the home group, if the member has it.
     pub(crate) fn group_membership(&self, group: u32) -> Option<(u64, Membership)> {
         self.member.look_at_group(group, |state| (state.applied().0, state.membership().clone()))
+    }
+
+    /// Calls `look` with the state of a group beside the home group, if the member has it.
+    pub(crate) fn look_at_group<T>(&self, group: u32, look: impl FnOnce(&Replicated) -> T) -> Option<T> {
+        self.member.look_at_group(group, look)
     }
 
     /// Submits a command, for which no connection waits, to a group beside the home group.

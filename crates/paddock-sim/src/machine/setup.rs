@@ -7,7 +7,7 @@ use paddock_front::{ClientBuffers, Counters, DigestAlgorithm, Limits};
 use paddock_member::{Config, MemberSettings};
 use paddock_proto::{MemberRole, SessionSecret};
 use paddock_replica::{Founding, Membership, WORK_AT_ONCE, raft_id};
-use paddock_tree::{FeatureLevel, Tree};
+use paddock_tree::{FeatureLevel, SplitPaths, Tree};
 
 use crate::machine::DATA_DIR;
 use crate::names;
@@ -142,6 +142,11 @@ impl Settings {
         (self.members - self.observers + 1..=self.members).contains(&member)
     }
 
+    /// Split points that there are to be where there are several groups: znodes that clients create, delete and give other ACLs.
+    pub(crate) fn split_points(&self) -> SplitPaths {
+        SplitPaths::of(names::SPLIT_POINTS).expect("none lies below another")
+    }
+
     /// Feature level that the build knows with which a machine begins.
     pub(crate) fn first_build(&self, member: u8) -> FeatureLevel {
         let is_old = self.upgrades.is_some() && !self.is_spare(member);
@@ -170,6 +175,7 @@ impl Settings {
                 change_bytes_kept: self.entry_bytes_kept,
                 feature_level_max: FeatureLevel::KNOWN.0.into(),
                 group_count: self.groups,
+                split_points: self.split_points(),
             },
             removed_at_once: Settings::REMOVED_AT_ONCE,
             work_at_once: self.work_at_once,

@@ -3,17 +3,21 @@
 use paddock_chance::Chance;
 use paddock_member::open_message;
 use paddock_proto::jute::Writer;
-use paddock_proto::{AclList, IdList, MemberNumber, OpCode, SessionId};
+use paddock_proto::{AclList, GroupsCommand, IdList, MemberNumber, OpCode, SessionId};
 use paddock_replica::testing::MessageFacts;
-use paddock_replica::{GroupStanding, LogEntry, Membership, leading_order, raft_id};
+use paddock_replica::{GroupStanding, Input, LogEntry, Membership, Replicated, leading_order, raft_id};
 use paddock_tree::{Command, FeatureLevel};
 
 use super::World;
 use crate::checks::Checked;
+use crate::machine::Machine;
+use crate::names;
 use crate::numbering::machine_of;
 
 /// A member submits commands after one tick in this number.
 const SUBMITS_ONE_IN: u64 = 8;
+/// An operator adds a split point, or takes one away, after one tick in this number.
+const CHANGES_ONE_IN: u64 = 60;
 /// Sessions and znodes of the commands in a group.
 const SESSIONS: u64 = 4;
 const ZNODES: u64 = 20;
@@ -28,6 +32,11 @@ impl World {
         if !self.has_groups() {
             return Ok(());
         }
+        let now_ms = self.now.0 as i64 / 1000;
+        if self.plan.settings.spares == 0 && !self.plan.settings.is_observer(member) {
+            let wall_ms = self.machines[usize::from(member) - 1].clock.now(self.now).wall_ms;
+            self.checks.groups.note_clock(member, wall_ms - now_ms);
+        }
         for (group, entry) in &committed {
             self.trace.note(
                 self.now,
@@ -39,7 +48,8 @@ impl World {
             if let Some(roster) = entry.roster() {
                 self.trace.note(self.now, format_args!("group {group} comes to roster {roster}"));
             }
-            self.checks.groups.committed(member, *group, entry)?;
+            self.checks.groups.committed(member, *group, entry, now_ms)?;
+            self.checks.streams.committed(*group, entry)?;
         }
         let World { machines, checks, .. } = self;
         let Some(process) = &machines[usize::from(member) - 1].process else { return Ok(()) };
@@ -53,7 +63,12 @@ impl World {
             if let Some(found) = process.group_membership(*group) {
                 checks.groups.has_membership(*group, found);
             }
+            let received = |state: &Replicated| (state.applied().0, state.tree().received_items());
+            if let Some(found) = process.look_at_group(*group, received) {
+                checks.streams.check_group(member, *group, found)?;
+            }
         }
+        checks.streams.check_home(member, process.state.read().tree().streams())?;
         let voters = checks.truth.model().memberships().into_iter().flat_map(|[voters, _]| voters);
         let voters: Vec<MemberNumber> = voters.collect();
         if voters.is_empty() { Ok(()) } else { checks.groups.check_voters(&voters) }
@@ -85,6 +100,16 @@ impl World {
             return;
         }
         let mut dice = Chance::new(self.chance.word());
+        if dice.one_in(CHANGES_ONE_IN) {
+            let path = *dice.pick(&names::SPLIT_POINTS);
+            let split = GroupsCommand::Split { path };
+            let command = if dice.one_in(2) { split } else { GroupsCommand::Join { path } };
+            let mut body = Vec::new();
+            command.encode(&mut body);
+            if let Some(process) = self.machine(member).process.as_mut() {
+                process.put(Input::BetweenGroups(body));
+            }
+        }
         if !dice.one_in(SUBMITS_ONE_IN) {
             return;
         }
@@ -164,6 +189,35 @@ impl World {
                         "member {number} has {found:?} in group {group}, and not {wanted:?}"
                     ));
                 }
+            }
+            if groups > 1
+                && level >= FeatureLevel::SPLIT_POINTS
+                && let Some(what) = self.unsettled_streams(machine)
+            {
+                return Some(what);
+            }
+        }
+        None
+    }
+
+    /// Something that the groups of a member do not yet know of each other.
+    fn unsettled_streams(&self, machine: &Machine) -> Option<String> {
+        let (number, process) = (machine.number, machine.process.as_ref()?);
+        let state = process.state.read();
+        let home = state.tree();
+        for group in 1..self.plan.settings.groups {
+            let stream = home.streams().to_group(group);
+            if let Some(stream) = stream.filter(|stream| stream.acknowledged() < stream.last()) {
+                return Some(format!(
+                    "member {number} has unacknowledged items to group {group}: {stream:?}"
+                ));
+            }
+            let expected = |path: &str| home.split_points().get(path).and(home.acl(path));
+            let differs = |state: &Replicated| {
+                names::SPLIT_POINTS.into_iter().find(|path| state.tree().acl(path) != expected(path))
+            };
+            if let Some(path) = process.look_at_group(group, differs).flatten() {
+                return Some(format!("member {number} has another {path} in group {group} than at home"));
             }
         }
         None

@@ -134,6 +134,7 @@ impl World {
                 let (member, now) = (self.whom(whom), self.now);
                 self.machine(member).clock.jump_monotonic(now, by);
                 self.checks.sessions.clock_jumps(member, now);
+                self.checks.groups.clock_jumps(by.0 / 1000);
             }
             Fault::Drift { whom, millionths } => {
                 let (member, now) = (self.whom(whom), self.now);

@@ -6,6 +6,7 @@
 use paddock_proto::{ErrorCode, EventKind, Perms, Reconfig, Stat, WriteReply};
 
 use super::{CONFIG, Circumstances, Tree};
+use crate::between_groups::BetweenGroups;
 use crate::ensemble::{Ensemble, Written, members_asked_for, parse_members, real_members};
 use crate::features::FeatureLevel;
 use crate::groups::FoundedGroups;
@@ -73,6 +74,7 @@ impl Tree {
     /// does not reach it. Znodes, sessions and zxids stay.
     pub fn leave_ensemble(&mut self) {
         (self.origins, self.groups) = (Origins::default(), FoundedGroups::default());
+        self.between_groups = BetweenGroups::default();
         if self.ensemble.take().is_some() {
             let (node, stat) = (self.config_node(), self.config().1);
             self.write_config(node, stat.mzxid.0, stat.mtime_ms);

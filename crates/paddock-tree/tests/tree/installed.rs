@@ -203,5 +203,6 @@ fn is_of_the_ensemble(wish: &Wish) -> bool {
             | Wish::Reconfig { .. }
             | Wish::SettleReconfig { .. }
             | Wish::SetSecret { .. }
+            | Wish::BetweenGroups { .. }
     )
 }

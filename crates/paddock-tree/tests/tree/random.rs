@@ -5,7 +5,8 @@ use std::collections::VecDeque;
 use paddock_model::{self as model, Call, Model, Question, Wish, acl, dump};
 use paddock_proto::jute::Reader;
 use paddock_proto::{
-    Acl, Dialect, ErrorCode, Id, IdList, OpCode, Request, SessionId, SessionSecret, Stat, Zxid,
+    Acl, AclList, Dialect, ErrorCode, GroupsCommand, Id, IdList, OpCode, Request, SessionId, SessionSecret,
+    Stat, StreamItem, Zxid,
 };
 use paddock_tree::{Asker, Command, Outcome, Tree};
 use proptest::prelude::*;
@@ -244,7 +245,23 @@ fn members() -> impl Strategy<Value = Wish> {
             |(joining, leaving, new_members, version)| Wish::Reconfig { joining, leaving, new_members, version }
         ),
         2 => error.prop_map(|error| Wish::SettleReconfig { error }),
+        1 => between_groups(),
     ]
+}
+
+fn between_groups() -> impl Strategy<Value = Wish> {
+    let item = StreamItem::SplitPoint { path: "/a", acl: Some(AclList::OPEN) };
+    let commands = vec![
+        GroupsCommand::Split { path: "/a" },
+        GroupsCommand::Join { path: "/a" },
+        GroupsCommand::Acknowledge { group: 1, number: 1 },
+        GroupsCommand::Item { number: 1, item },
+    ];
+    select(commands).prop_map(|command| {
+        let mut body = Vec::new();
+        command.encode(&mut body);
+        Wish::BetweenGroups { body }
+    })
 }
 
 /// Boxed in parts: a strategy with all of them in it would be too large for the stack of a test.

@@ -38,6 +38,9 @@ pub(super) struct LogArgs {
     /// Show only what changed this znode: its data, its ACL, its children, its beginning and end
     #[arg(long = "path", value_name = "ZNODE")]
     pub(super) znode: Option<String>,
+    /// Raft group whose changes are shown, if the member has several; 0 is the home group
+    #[arg(long, value_name = "NUMBER", default_value_t = 0)]
+    pub(super) group: u32,
     /// Print JSON, one change a line
     #[arg(long)]
     pub(super) json: bool,
@@ -52,11 +55,11 @@ pub(super) fn run(args: &LogArgs) -> Result<(), MovingFailure> {
     let _lock = lock(&args.path)?;
     let mut table = ChangeTable::begin(args)?;
     if paddock_member::is_data_dir(&OsDisk, &args.path) {
-        let look = inspect_directory(&OsDisk, &args.path, args.log_dir.as_deref(), true)?;
+        let look = inspect_directory(&OsDisk, &args.path, args.log_dir.as_deref(), args.group, true)?;
         return Ok(table.show(&look.log, Some((look.base, look.tree)))?);
     }
     if has_segments(&args.path) {
-        let log = inspect_log(&OsDisk, &args.path)?;
+        let log = inspect_log(&OsDisk, &args.path, args.group)?;
         return Ok(table.show(&log, None)?);
     }
     foreign_log::run(args)

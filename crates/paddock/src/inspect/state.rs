@@ -8,7 +8,7 @@ use paddock_config::printable;
 use paddock_member::{DirectoryLook, inspect_directory, read_snapshot};
 use paddock_replica::{Cluster, EntryPart, apply_and_tell, member_number};
 use paddock_storage::OsDisk;
-use paddock_tree::Tree;
+use paddock_tree::{ItemStream, SplitPoint, Tree};
 use serde_json::{Map, Value, json};
 
 use super::common::{InspectFailure, lock, print, unknown};
@@ -30,6 +30,9 @@ pub(super) struct StateArgs {
     /// Number of the heaviest paths that are shown
     #[arg(long, value_name = "COUNT", default_value_t = 10)]
     top: usize,
+    /// Raft group to look into, if the member has several; 0 is the home group
+    #[arg(long, value_name = "NUMBER", default_value_t = 0)]
+    group: u32,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -45,7 +48,7 @@ pub(super) fn run(args: &StateArgs) -> Result<(), MovingFailure> {
     }
     let _lock = lock(&args.path)?;
     if paddock_member::is_data_dir(&OsDisk, &args.path) {
-        let mut look = inspect_directory(&OsDisk, &args.path, args.log_dir.as_deref(), false)?;
+        let mut look = inspect_directory(&OsDisk, &args.path, args.log_dir.as_deref(), args.group, false)?;
         let mut account = StateFacts::of(&look);
         for entry in look.log.entries.iter().filter(|entry| entry.index > look.base.0) {
             apply_and_tell(&mut look.tree, entry, &mut |_, part| {
@@ -124,6 +127,15 @@ fn show(args: &StateArgs, mut account: StateFacts, tree: &Tree) -> Result<(), In
     if let Some(ensemble) = tree.ensemble() {
         account.put("configuration", json!(ensemble.text()));
     }
+    if args.group > 0 {
+        account.put("group", json!(args.group));
+        account.put("items of its stream applied", json!(tree.received_items()));
+    }
+    if tree.groups().count() > 1 {
+        account.put("groups", json!(tree.groups().count()));
+        account.put("split points", split_points(tree));
+        account.put("streams to groups", streams(tree));
+    }
     let [by_bytes, by_size, by_children] = heaviest(tree, args.top);
     if args.json {
         let named = |(name, value): (&str, Value)| (name.replace(' ', "_").replace('\'', ""), value);
@@ -163,6 +175,27 @@ fn show(args: &StateArgs, mut account: StateFacts, tree: &Tree) -> Result<(), In
         }
     }
     Ok(())
+}
+
+/// A line for each split point: its path, and its runs of slots with their groups.
+fn split_points(tree: &Tree) -> Value {
+    let line = |(path, point): (&str, &SplitPoint)| {
+        let runs =
+            point.slots().runs().map(|(first, last, group)| format!("{first}-{last} in group {group}"));
+        let missing = if point.is_there() { "" } else { " (no such znode)" };
+        format!("{}{missing}: slots {}\n", printable(path), runs.collect::<Vec<_>>().join(", "))
+    };
+    let lines: String = tree.split_points().iter().map(line).collect();
+    if lines.is_empty() { Value::Null } else { json!(lines) }
+}
+
+/// A line for each group to which something was decided.
+fn streams(tree: &Tree) -> Value {
+    let line = |(group, stream): (u32, &ItemStream)| {
+        format!("group {group}: {} items, {} acknowledged\n", stream.last(), stream.acknowledged())
+    };
+    let lines: String = tree.streams().iter().map(line).collect();
+    if lines.is_empty() { Value::Null } else { json!(lines) }
 }
 
 /// The heaviest of some paths, bounded in number.

@@ -1,7 +1,7 @@
 //! Several groups of a member alone: they are there again whatever fails, and hold no more of the log than they need.
 
 use paddock_replica::GroupStanding;
-use paddock_tree::FeatureLevel;
+use paddock_tree::{FeatureLevel, SplitPaths};
 
 use super::first_disk::{Voter, live_together};
 use super::*;
@@ -217,4 +217,55 @@ fn a_member_that_was_started_again_is_admitted_to_all_groups() {
     for voter in &voters {
         assert!(voter.member.group_standings().all(|group| !group.is_silent && group.leader.is_some()));
     }
+}
+
+#[test]
+fn groups_know_the_split_points_and_zxids_are_stamps() {
+    const WALL_MS: i64 = 1_000_000;
+    let disk = MemDisk::new(1);
+    let mut config = with_groups(GROUPS);
+    config.settings.split_points = SplitPaths::of([path(12).as_str()]).unwrap();
+    let mut stage = Stage::start_as(&disk, config).unwrap();
+    let zxid = |stage: &Stage| stage.shell.state.0.borrow().tree().zxid().0;
+    assert!(zxid(&stage) < 100, "they are counted while there is one group");
+    stage.shell.now.wall_ms = WALL_MS;
+    stage.live(10).unwrap();
+    // The wall clock stands still here, and that of stamps goes on for a tick.
+    let tick_ms = Member::TICK_MS as i64;
+    assert!((WALL_MS..=WALL_MS + tick_ms).contains(&(zxid(&stage) >> 21)), "{}", zxid(&stage));
+    assert!((1..GROUPS).all(|group| !stage.has_in(group, 12)), "the znode is not there yet");
+    // A clock that goes back.
+    stage.shell.now.wall_ms = 1;
+    let before = zxid(&stage);
+    stage.live(5).unwrap();
+    assert!(zxid(&stage) > before);
+    let check = |stage: &Stage| {
+        assert!((1..GROUPS).all(|group| stage.has_in(group, 12) && !stage.has_in(group, 13)));
+        let state = stage.shell.state.0.borrow();
+        let streams = state.tree().streams();
+        let acknowledged =
+            streams.iter().map(|(group, stream)| (group, stream.acknowledged(), stream.last()));
+        assert_eq!(acknowledged.collect::<Vec<_>>(), [(1, 1, 1), (2, 1, 1), (3, 1, 1)]);
+    };
+    check(&stage);
+    stage.live(30).unwrap();
+    drop(stage);
+    disk.crash();
+
+    // A setting without it changes nothing.
+    let mut again = start(&disk, GROUPS).unwrap();
+    again.pass_time().unwrap();
+    check(&again);
+}
+
+#[test]
+fn with_one_group_there_are_no_split_points() {
+    let disk = MemDisk::new(1);
+    let mut config = with_groups(1);
+    config.settings.split_points = SplitPaths::of([path(2).as_str()]).unwrap();
+    let mut stage = Stage::start_as(&disk, config).unwrap();
+    stage.live(10).unwrap();
+    let state = stage.shell.state.0.borrow();
+    assert_eq!(state.tree().feature_level(), FeatureLevel::KNOWN);
+    assert!(state.tree().split_points().is_empty() && state.tree().zxid().0 < 100);
 }

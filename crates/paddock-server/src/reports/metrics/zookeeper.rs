@@ -295,6 +295,16 @@ fn of_ensemble(events: &ServerMetrics, s: &Status) -> Vec<Metric> {
             "Raft groups for which a change of members waits, as its leader knows",
             s.standing.groups_changing,
         ),
+        gauge(
+            "group_items_pending",
+            "Items for other Raft groups that the home group does not know to be applied there",
+            s.standing.group_items_pending,
+        ),
+        gauge(
+            "clocks_ahead",
+            "Members whose clocks are too far ahead of those of a quorum to count for zxids, with several groups",
+            s.standing.clocks_ahead,
+        ),
         counter(
             "looking_count",
             "Times that this member began to look for a leader",

@@ -1,0 +1,263 @@
+//! The way of items from the home group's state into the logs of other groups, and of acknowledgements back.
+//!
+//! A member looks at its own replicas: what one of them has applied is committed. The leader of a group proposes the items that its replica of the home group has and its
+//! replica of the group has not; the leader of the home group proposes the acknowledgement of what its replica of a group has applied. Leaders change, and two may
+//! propose the same: the group applies each item once and in order whatever its log says, and an acknowledgement that is old changes nothing. So all that is
+//! remembered here is what was proposed in the term in which the member leads, and it may be forgotten.
+//!
+//! Invariant: an item is proposed only behind those before it, and nothing is acknowledged that the group's replica here has not applied.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use paddock_proto::jute::Reader;
+use paddock_proto::{GroupsCommand, StreamItem};
+use paddock_tree::Streams;
+
+/// Items that are proposed to a group at a time.
+const ITEMS_AT_ONCE: u64 = 256;
+/// Ticks after which what was proposed, and is not applied, is proposed again: the library may drop a proposal.
+const LOST_TICKS: u32 = 20;
+
+/// Streams of the home group and what the other groups have of them, as the replicas of one member know it.
+#[derive(Debug, Default)]
+pub struct Carrier {
+    by_group: BTreeMap<u32, Carried>,
+}
+
+/// The stream to one group.
+#[derive(Debug, Default)]
+struct Carried {
+    /// Number of the last item that the home group knows to be applied.
+    acknowledged: u64,
+    /// Items behind that one.
+    pending: VecDeque<Vec<u8>>,
+    /// Number of the last item that the group has applied.
+    received: u64,
+    items: Proposed,
+    acknowledgement: Proposed,
+}
+
+/// The last number that was proposed in a term.
+#[derive(Debug, Default)]
+struct Proposed {
+    term: u64,
+    number: u64,
+    /// Ticks since it was proposed.
+    ticks: u32,
+}
+
+impl Proposed {
+    /// The number, if it was proposed in this term and may yet be applied.
+    fn in_term(&self, term: u64) -> u64 {
+        if self.term == term && self.ticks < LOST_TICKS { self.number } else { 0 }
+    }
+
+    fn note(&mut self, term: u64, number: u64) {
+        *self = Proposed { term, number, ticks: 0 };
+    }
+}
+
+impl Carried {
+    fn last(&self) -> u64 {
+        self.acknowledged + self.pending.len() as u64
+    }
+
+    fn item(&self, number: u64) -> Option<&[u8]> {
+        let place = number.checked_sub(self.acknowledged + 1)?;
+        Some(self.pending.get(usize::try_from(place).ok()?)?)
+    }
+}
+
+impl Carrier {
+    /// The home group's replica here has come so far.
+    pub fn follow_home(&mut self, streams: &Streams) {
+        for (group, stream) in streams.iter() {
+            let carried = self.by_group.entry(group).or_default();
+            if stream.last() == carried.last() && stream.acknowledged() == carried.acknowledged {
+                continue;
+            }
+            let done = stream.acknowledged().saturating_sub(carried.acknowledged);
+            let done = usize::try_from(done).unwrap_or(usize::MAX).min(carried.pending.len());
+            carried.pending.drain(..done);
+            carried.acknowledged = stream.acknowledged();
+            let known = carried.last();
+            carried.pending.extend(stream.behind(known).map(|(_, item)| item.to_vec()));
+        }
+    }
+
+    /// A group's replica here has applied the items of its stream up to this number.
+    pub fn follow_group(&mut self, group: u32, received: u64) {
+        if received > 0 {
+            self.by_group.entry(group).or_default().received = received;
+        }
+    }
+
+    /// A tick has passed.
+    pub fn tick(&mut self) {
+        for carried in self.by_group.values_mut() {
+            for proposed in [&mut carried.items, &mut carried.acknowledgement] {
+                proposed.ticks = proposed.ticks.saturating_add(1);
+            }
+        }
+    }
+
+    /// Number of items that are not known to be applied, of all groups together.
+    pub fn pending(&self) -> u64 {
+        self.by_group.values().map(|carried| carried.pending.len() as u64).sum()
+    }
+
+    /// Gives `propose` the items that are to be put into the log of a group, which this member leads in this term.
+    pub fn propose_items(&mut self, group: u32, term: u64, mut propose: impl FnMut(&GroupsCommand<'_>)) {
+        let Some(carried) = self.by_group.get_mut(&group) else { return };
+        let first = carried.received.max(carried.items.in_term(term)) + 1;
+        let last = carried.last().min(carried.received + ITEMS_AT_ONCE);
+        if first > last {
+            return;
+        }
+        for number in first..=last {
+            let Some(item) = carried.item(number) else { return };
+            let item =
+                StreamItem::decode(&mut Reader::new(item)).expect("a state has items that can be read");
+            propose(&GroupsCommand::Item { number, item });
+        }
+        carried.items.note(term, last);
+    }
+
+    /// Gives `propose` the acknowledgements that are to be put into the log of the home group, which this member leads in this term.
+    pub fn propose_acknowledgements(&mut self, term: u64, mut propose: impl FnMut(&GroupsCommand<'_>)) {
+        for (group, carried) in &mut self.by_group {
+            let number = carried.received.min(carried.last());
+            if number > carried.acknowledged.max(carried.acknowledgement.in_term(term)) {
+                propose(&GroupsCommand::Acknowledge { group: *group, number });
+                carried.acknowledgement.note(term, number);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use paddock_proto::{CreateMode, IdList, OpCode, SessionId, encode};
+    use paddock_tree::{Command, FeatureLevel, GroupFounders, RaisedLevel, Tree};
+
+    use super::*;
+
+    /// The home group's state, whose stream to group 1 gets an item with each change.
+    struct Home(Tree);
+
+    impl Home {
+        fn new() -> Home {
+            let mut tree = Tree::new();
+            tree.raise_level(&RaisedLevel::known(FeatureLevel::KNOWN));
+            tree.found_groups(2, GroupFounders::default());
+            let mut home = Home(tree);
+            home.take(&GroupsCommand::Split { path: "/a" });
+            home
+        }
+
+        fn apply(&mut self, op: OpCode, body: &[u8]) {
+            let mut bytes = Vec::new();
+            Command::encode(SessionId::NONE, 5, IdList::NONE, op, body, &mut bytes);
+            self.0.apply(&Command::decode(&bytes).unwrap()).result.unwrap();
+            self.0.end_entry();
+        }
+
+        fn take(&mut self, command: &GroupsCommand<'_>) {
+            let mut body = Vec::new();
+            command.encode(&mut body);
+            self.apply(GroupsCommand::OP, &body);
+        }
+
+        /// Adds items.
+        fn add(&mut self, items: usize) {
+            for _ in 0..items {
+                let mut body = Vec::new();
+                if self.0.stat("/a").is_some() {
+                    encode::path_and_version(&mut body, "/a", -1);
+                    self.apply(OpCode::Delete, &body);
+                } else {
+                    encode::create_open(&mut body, "/a", None, CreateMode::Persistent);
+                    self.apply(OpCode::Create, &body);
+                }
+            }
+        }
+    }
+
+    fn items(carrier: &mut Carrier, term: u64) -> Vec<u64> {
+        let mut numbers = Vec::new();
+        carrier.propose_items(1, term, |command| match command {
+            GroupsCommand::Item { number, .. } => numbers.push(*number),
+            other => panic!("{other:?}"),
+        });
+        numbers
+    }
+
+    fn acknowledged(carrier: &mut Carrier, term: u64) -> Vec<(u32, u64)> {
+        let mut found = Vec::new();
+        carrier.propose_acknowledgements(term, |command| match command {
+            GroupsCommand::Acknowledge { group, number } => found.push((*group, *number)),
+            other => panic!("{other:?}"),
+        });
+        found
+    }
+
+    #[test]
+    fn items_are_proposed_once_in_a_term_until_they_seem_to_be_lost() {
+        let (mut home, mut carrier) = (Home::new(), Carrier::default());
+        assert_eq!(items(&mut carrier, 3), []);
+        home.add(2);
+        carrier.follow_home(home.0.streams());
+        assert_eq!((items(&mut carrier, 3), carrier.pending()), (vec![1, 2], 2));
+        home.add(1);
+        carrier.follow_home(home.0.streams());
+        assert_eq!(items(&mut carrier, 3), [3]);
+        assert_eq!(items(&mut carrier, 4), [1, 2, 3], "another leader may have been between");
+        carrier.follow_group(1, 2);
+        assert_eq!(items(&mut carrier, 4), []);
+        (0..LOST_TICKS).for_each(|_| carrier.tick());
+        assert_eq!((items(&mut carrier, 4), items(&mut carrier, 4)), (vec![3], vec![]));
+    }
+
+    #[test]
+    fn what_is_applied_is_acknowledged_and_no_more() {
+        let (mut home, mut carrier) = (Home::new(), Carrier::default());
+        home.add(5);
+        carrier.follow_home(home.0.streams());
+        assert_eq!(items(&mut carrier, 3).len(), 5);
+        assert_eq!(acknowledged(&mut carrier, 7), [], "they are proposed only");
+        carrier.follow_group(1, 3);
+        assert_eq!(acknowledged(&mut carrier, 7), [(1, 3)]);
+        assert_eq!(acknowledged(&mut carrier, 7), []);
+        assert_eq!(acknowledged(&mut carrier, 8), [(1, 3)]);
+        home.take(&GroupsCommand::Acknowledge { group: 1, number: 3 });
+        carrier.follow_home(home.0.streams());
+        assert_eq!((acknowledged(&mut carrier, 9), carrier.pending()), (vec![], 2));
+        assert_eq!(items(&mut carrier, 4), [4, 5]);
+        // The replica of the home group lags: the group has had more than it knows of.
+        carrier.follow_group(1, 9);
+        assert_eq!((items(&mut carrier, 5), acknowledged(&mut carrier, 9)), (vec![], vec![(1, 5)]));
+    }
+
+    #[test]
+    fn a_member_that_comes_later_begins_where_the_others_are() {
+        let mut home = Home::new();
+        home.add(5);
+        home.take(&GroupsCommand::Acknowledge { group: 1, number: 4 });
+        let mut carrier = Carrier::default();
+        carrier.follow_home(home.0.streams());
+        // Its replica of the group lags: the items before are in the group's log, and it does not lead.
+        assert_eq!(items(&mut carrier, 3), []);
+        carrier.follow_group(1, 4);
+        assert_eq!(items(&mut carrier, 3), [5]);
+    }
+
+    #[test]
+    fn a_long_stream_is_proposed_in_portions() {
+        let (mut home, mut carrier) = (Home::new(), Carrier::default());
+        home.add(ITEMS_AT_ONCE as usize + 3);
+        carrier.follow_home(home.0.streams());
+        assert_eq!(items(&mut carrier, 3).len(), ITEMS_AT_ONCE as usize);
+        carrier.follow_group(1, 2);
+        assert_eq!(items(&mut carrier, 3), [ITEMS_AT_ONCE + 1, ITEMS_AT_ONCE + 2]);
+    }
+}

@@ -1,0 +1,117 @@
+//! The Raft groups of the ensemble, as this member has them, and the znodes whose children may be spread over them.
+
+use hyper::StatusCode;
+use paddock_http::{Request, Response};
+use paddock_proto::GroupsCommand;
+use paddock_replica::OtherGroup;
+use paddock_tree::{FeatureLevel, Tree};
+use serde_json::{Value, json};
+
+use super::parts::Admin;
+use super::visibility::Viewer;
+use crate::reports::status::Status;
+
+/// Bytes of a path that an order may name.
+pub(super) const PATH_BYTES_MAX: usize = 64 << 10;
+
+/// Groups by rising number, and split points in the order of their paths, as far as the requester may see them.
+pub(super) fn groups(admin: &Admin, request: Request) -> Response {
+    let status = Status::of(&admin.shared);
+    let viewer = Viewer::or_nobody(admin, &request);
+    let state = admin.shared.state.read();
+    let tree = state.state().tree();
+    let points: Vec<(String, Value)> = tree
+        .split_points()
+        .iter()
+        .map(|(path, point)| {
+            let runs = point.slots().runs();
+            let slots: Vec<Value> = runs
+                .map(|(first, last, group)| json!({ "first": first, "last": last, "group": group }))
+                .collect();
+            let point = json!({
+                "path": path,
+                "is_there": point.is_there(),
+                "version": point.version(),
+                "slots": slots,
+            });
+            (path.to_owned(), point)
+        })
+        .collect();
+    let last_item = |group: u32| tree.streams().to_group(group).map_or(0, |stream| stream.last());
+    let others: Vec<(OtherGroup, u64)> =
+        status.standing.other_groups.iter().map(|other| (*other, last_item(other.standing.number))).collect();
+    let (znodes, bytes) = (tree.node_count(), tree.data_bytes());
+    drop(state);
+    let home = json!({
+        "group": 0,
+        "leader": status.standing.leader,
+        "znodes": znodes,
+        "bytes": bytes,
+        "committed": status.standing.committed,
+        "applied": status.standing.applied,
+    });
+    let others = others.into_iter().map(|(other, last_item)| {
+        let OtherGroup { standing, znodes, data_bytes, received_items } = other;
+        json!({
+            "group": standing.number,
+            "leader": standing.leader,
+            "znodes": znodes,
+            "bytes": data_bytes,
+            "committed": standing.committed,
+            "applied": standing.applied,
+            "items": last_item,
+            "items_applied": received_items,
+        })
+    });
+    let seen = points.into_iter().filter(|(path, _)| viewer.sees(path)).map(|(_, point)| point);
+    let groups: Vec<Value> = [home].into_iter().chain(others).collect();
+    let split_points: Vec<Value> = seen.collect();
+    Response::json(&json!({ "groups": groups, "split_points": split_points }))
+}
+
+/// Makes the znode a split point whose path is the body.
+pub(super) fn split(admin: &Admin, request: Request) -> Response {
+    let refusal = |tree: &Tree, path: &str| {
+        if tree.groups().count() == 1 || tree.feature_level() < FeatureLevel::SPLIT_POINTS {
+            return Some("there is one Raft group: set group_count on all members first".to_owned());
+        }
+        if tree.split_points().get(path).is_some() {
+            return None;
+        }
+        tree.split_points().check(path).err().map(|error| error.to_string())
+    };
+    order(admin, &request, refusal, |path| GroupsCommand::Split { path })
+}
+
+/// Makes the split point an ordinary znode whose path is the body.
+pub(super) fn join(admin: &Admin, request: Request) -> Response {
+    let refusal = |tree: &Tree, path: &str| match tree.split_points().get(path) {
+        None => Some(format!("{path} is no split point")),
+        Some(point) if !point.slots().is_home() => {
+            Some(format!("slots of {path} are in other groups than the home group"))
+        }
+        Some(_) => None,
+    };
+    order(admin, &request, refusal, |path| GroupsCommand::Join { path })
+}
+
+/// 202 for an order that was given, and 409 with the reason for one that this member knows to be impossible.
+fn order<'a>(
+    admin: &Admin,
+    request: &'a Request,
+    refusal: impl FnOnce(&Tree, &str) -> Option<String>,
+    command: impl FnOnce(&'a str) -> GroupsCommand<'a>,
+) -> Response {
+    let refuse = |status, reason: String| Response::json(&json!({ "error": reason })).with_status(status);
+    let Ok(path) = str::from_utf8(&request.body) else {
+        return refuse(StatusCode::BAD_REQUEST, "the body is to be the path of a znode".to_owned());
+    };
+    let reason = refusal(admin.shared.state.read().state().tree(), path);
+    match reason {
+        Some(reason) => refuse(StatusCode::CONFLICT, reason),
+        None if admin.operator.order_between_groups(&command(path)) => {
+            Response::json(&json!({ "status": "ok" })).with_status(StatusCode::ACCEPTED)
+        }
+        None => refuse(StatusCode::CONFLICT, "nothing can be written here now".to_owned()),
+    }
+}

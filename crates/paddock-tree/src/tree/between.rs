@@ -1,0 +1,332 @@
+//! Commands between groups: split points of the home group, and what another group keeps of them.
+//!
+//! A group keeps a *stub* of each split point that is there: a znode with its ACL, below which the children lie that belong to the group. It may only
+//! come and go by items of the home group's stream.
+
+use paddock_proto::{AclList, ErrorCode, GroupsCommand, StreamItem, WriteReply};
+
+use super::{Circumstances, SYSTEM_PATHS, Tree};
+use crate::features::FeatureLevel;
+use crate::split_points::{SplitPoint, SplitPoints, ToldZnode};
+use crate::store::{NewNode, NodeId, ZnodeKind};
+use crate::streams::Streams;
+
+impl Tree {
+    /// Split points of the ensemble, if this is the home group's state.
+    pub fn split_points(&self) -> &SplitPoints {
+        &self.between_groups.split_points
+    }
+
+    /// Streams to other groups, if this is the home group's state.
+    pub fn streams(&self) -> &Streams {
+        &self.between_groups.streams
+    }
+
+    /// Number of the last item of its stream that this group has applied; 0 for none, and for the home group.
+    pub fn received_items(&self) -> u64 {
+        self.between_groups.received
+    }
+
+    /// Carries out a command between groups. One that cannot be changes nothing, on any member.
+    pub(crate) fn carry_out_between_groups<'a>(
+        &mut self,
+        at: &Circumstances<'a>,
+        command: &GroupsCommand<'a>,
+    ) -> Result<WriteReply<'a>, ErrorCode> {
+        if !at.is_service() {
+            return Err(ErrorCode::BadArguments);
+        }
+        // At a lower level a snapshot could not say it.
+        if self.raised.level < FeatureLevel::SPLIT_POINTS {
+            return Ok(WriteReply::Done);
+        }
+        match *command {
+            GroupsCommand::Split { path } => {
+                self.between_groups.split_points.add(path, at.zxid.0);
+            }
+            GroupsCommand::Join { path } => self.join(path),
+            GroupsCommand::Acknowledge { group, number } => {
+                self.between_groups.streams.acknowledge(group, number);
+            }
+            GroupsCommand::Item { number, item } => self.receive(at, number, item),
+        }
+        Ok(WriteReply::Done)
+    }
+
+    /// The znode is no split point any more: the other groups need no stub of it.
+    fn join(&mut self, path: &str) {
+        let is_told = self.split_points().get(path).is_some_and(SplitPoint::is_there);
+        if self.between_groups.split_points.remove(path) && is_told {
+            self.push_to_groups(1, &StreamItem::SplitPoint { path, acl: None });
+        }
+    }
+
+    /// An entry of the log has been applied: what it has changed of the znodes of split points goes to the other groups.
+    #[inline]
+    pub fn end_entry(&mut self) {
+        if !self.between_groups.split_points.is_empty() {
+            self.tell_changes();
+        }
+    }
+
+    fn tell_changes(&mut self) {
+        let paths: Vec<String> = self.split_points().iter().map(|(path, _)| path.to_owned()).collect();
+        for path in paths {
+            let told = self.store.find(&path).map(|node| {
+                let stat = self.store.stat(node);
+                ToldZnode { czxid: stat.czxid.0, aversion: stat.aversion }
+            });
+            if self.between_groups.split_points.tell(&path, told) {
+                self.push_stub(&path, 1);
+            }
+        }
+    }
+
+    /// There were `before` groups, and are more now: the new ones are told of all split points that are there.
+    pub(crate) fn tell_new_groups(&mut self, before: u32) {
+        let paths = self.split_points().iter().filter(|(_, point)| point.is_there());
+        let paths: Vec<String> = paths.map(|(path, _)| path.to_owned()).collect();
+        paths.iter().for_each(|path| self.push_stub(path, before));
+    }
+
+    /// Appends a split point's znode, as it is, to the streams to the groups from `first` on.
+    fn push_stub(&mut self, path: &str, first: u32) {
+        let mut bytes = Vec::new();
+        if let Some(node) = self.store.find(path) {
+            paddock_proto::encode::put_acl(&mut bytes, self.store.acl_list(node));
+        }
+        let mut reader = paddock_proto::jute::Reader::new(&bytes);
+        let acl = (!bytes.is_empty()).then(|| AclList::decode(&mut reader).expect("it was just encoded"));
+        self.push_to_groups(first, &StreamItem::SplitPoint { path, acl });
+    }
+
+    fn push_to_groups(&mut self, first: u32, item: &StreamItem<'_>) {
+        for group in first..self.groups.count() {
+            self.between_groups.streams.push(group, item);
+        }
+    }
+
+    /// Applies an item of this group's stream, unless it is not the next one.
+    fn receive(&mut self, at: &Circumstances<'_>, number: u64, item: StreamItem<'_>) {
+        if number != self.between_groups.received + 1 {
+            return;
+        }
+        self.between_groups.received = number;
+        let StreamItem::SplitPoint { path, acl } = item;
+        match acl {
+            Some(acl) => self.put_stub(at, path, acl),
+            None => self.remove_stub(at, path),
+        }
+    }
+
+    fn put_stub(&mut self, at: &Circumstances<'_>, path: &str, acl: AclList<'_>) {
+        let ends = path.match_indices('/').map(|(slash, _)| slash).skip(1).chain([path.len()]);
+        let mut parent = NodeId::ROOT;
+        for path in ends.map(|end| &path[..end]) {
+            parent = self.store.find(path).unwrap_or_else(|| {
+                let (data, acl, kind) = (None, None, ZnodeKind::Persistent);
+                let (zxid, time_ms) = (at.zxid, at.time_ms);
+                self.store.create(NewNode { parent, path, data, acl, kind, zxid, time_ms })
+            });
+        }
+        self.store.set_acl(parent, (!acl.is_open()).then(|| acl.to_vec()));
+    }
+
+    /// Removes a stub, and the znodes that only lead to it. One with children stays, since an item can always be applied.
+    fn remove_stub(&mut self, at: &Circumstances<'_>, path: &str) {
+        let mut path = path;
+        while !path.is_empty() && !SYSTEM_PATHS.contains(&path) {
+            let leaf = self.store.find(path).filter(|node| self.store.child_count(*node) == 0);
+            let Some(node) = leaf else { return };
+            self.store.delete(node, path, at.zxid);
+            path = path.rsplit_once('/').map_or("", |(parent, _)| parent);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use paddock_proto::jute::Writer as _;
+    use paddock_proto::{Acl, IdList, OpCode, Perms, SessionId, encode};
+
+    use super::*;
+    use crate::features::RaisedLevel;
+    use crate::groups::GroupFounders;
+    use crate::{Command, TreeLoader};
+
+    fn tree() -> Tree {
+        let mut tree = Tree::new();
+        tree.raise_level(&RaisedLevel::known(FeatureLevel::KNOWN));
+        tree
+    }
+
+    fn home(groups: u32) -> Tree {
+        let mut home = tree();
+        home.found_groups(groups, GroupFounders { voters: vec![1], learners: vec![] });
+        home
+    }
+
+    /// Applies an entry with one command of the service.
+    fn apply(tree: &mut Tree, op: OpCode, body: &[u8]) {
+        let mut bytes = Vec::new();
+        Command::encode(SessionId::NONE, 5, IdList::NONE, op, body, &mut bytes);
+        tree.apply(&Command::decode(&bytes).unwrap()).result.unwrap();
+        tree.end_entry();
+    }
+
+    fn between(tree: &mut Tree, command: GroupsCommand<'_>) {
+        let mut body = Vec::new();
+        command.encode(&mut body);
+        apply(tree, GroupsCommand::OP, &body);
+    }
+
+    fn create(tree: &mut Tree, path: &str) {
+        let mut body = Vec::new();
+        encode::create_open(&mut body, path, None, paddock_proto::CreateMode::Persistent);
+        apply(tree, OpCode::Create, &body);
+    }
+
+    fn delete(tree: &mut Tree, path: &str) {
+        let mut body = Vec::new();
+        encode::path_and_version(&mut body, path, -1);
+        apply(tree, OpCode::Delete, &body);
+    }
+
+    fn set_acl(tree: &mut Tree, path: &str, acl: &[Acl]) {
+        let mut body = Vec::new();
+        body.put_string(path);
+        encode::put_acl(&mut body, acl);
+        body.put_i32(-1);
+        apply(tree, OpCode::SetAcl, &body);
+    }
+
+    /// Gives a group what home has for it behind an item.
+    fn send(home: &Tree, number: u32, group: &mut Tree, behind: u64) {
+        let stream = home.streams().to_group(number).cloned().unwrap_or_default();
+        for (number, item) in stream.behind(behind) {
+            let item = StreamItem::decode(&mut paddock_proto::jute::Reader::new(item)).unwrap();
+            between(group, GroupsCommand::Item { number, item });
+        }
+    }
+
+    fn reload(tree: &mut Tree) {
+        let mut scan = tree.begin_snapshot();
+        let mut loader = TreeLoader::new();
+        let mut block = Vec::new();
+        loop {
+            let more = tree.scan_snapshot(&mut scan, 10, &mut block);
+            loader.block(&block).unwrap();
+            block.clear();
+            if !more {
+                break;
+            }
+        }
+        tree.end_snapshot(scan);
+        let loaded = loader.finish().unwrap();
+        assert_eq!((loaded.digest(), &loaded.between_groups), (tree.digest(), &tree.between_groups));
+        *tree = loaded;
+    }
+
+    fn reader() -> Vec<Acl> {
+        let entry = |perms, scheme, id| Acl { perms, id: paddock_proto::Id::new(scheme, id) };
+        vec![entry(Perms::ALL, "world", "anyone"), entry(Perms::READ, "ip", "10.0.0.1")]
+    }
+
+    #[test]
+    fn groups_learn_what_becomes_of_the_znode_of_a_split_point() {
+        let (mut home, mut group) = (home(3), tree());
+        create(&mut home, "/a");
+        between(&mut home, GroupsCommand::Split { path: "/a/b" });
+        assert_eq!(home.streams().iter().count(), 0, "a znode that is not there needs no stub");
+        create(&mut home, "/a/b");
+        create(&mut home, "/a/b/c");
+        reload(&mut home);
+        send(&home, 2, &mut group, 0);
+        assert_eq!((group.received_items(), group.acl("/a/b")), (1, home.acl("/a/b")));
+        assert_eq!(group.stat("/a/b/c"), None);
+        set_acl(&mut home, "/a/b", &reader());
+        send(&home, 2, &mut group, 1);
+        assert_eq!((group.received_items(), group.acl("/a/b")), (2, Some(&reader()[..])));
+        reload(&mut group);
+        delete(&mut home, "/a/b/c");
+        delete(&mut home, "/a/b");
+        create(&mut home, "/a/b");
+        assert_eq!(
+            home.streams().to_group(1).map(|stream| (stream.acknowledged(), stream.last())),
+            Some((0, 4))
+        );
+        send(&home, 2, &mut group, 2);
+        assert_eq!((group.received_items(), group.acl("/a/b")), (4, home.acl("/a/b")));
+        delete(&mut home, "/a/b");
+        send(&home, 2, &mut group, 4);
+        assert_eq!((group.stat("/a/b"), group.stat("/a")), (None, None), "nothing else leads to it");
+        assert_eq!(group.node_count(), Tree::new().node_count());
+    }
+
+    #[test]
+    fn a_duplicate_and_an_item_behind_a_gap_are_passed_over() {
+        let (mut home, mut group) = (home(2), tree());
+        between(&mut home, GroupsCommand::Split { path: "/a" });
+        create(&mut home, "/a");
+        delete(&mut home, "/a");
+        send(&home, 1, &mut group, 1);
+        assert_eq!((group.received_items(), group.stat("/a")), (0, None), "the first item is missing");
+        send(&home, 1, &mut group, 0);
+        assert_eq!((group.received_items(), group.stat("/a")), (2, None));
+        send(&home, 1, &mut group, 0);
+        assert_eq!((group.received_items(), group.stat("/a")), (2, None), "both came again");
+        between(&mut home, GroupsCommand::Acknowledge { group: 1, number: 1 });
+        reload(&mut home);
+        let stream = home.streams().to_group(1).unwrap();
+        assert_eq!((stream.acknowledged(), stream.last()), (1, 2));
+    }
+
+    #[test]
+    fn a_split_point_that_goes_takes_its_stubs_with_it() {
+        let (mut home, mut group) = (home(2), tree());
+        for path in ["/a", "/b"] {
+            create(&mut home, path);
+            between(&mut home, GroupsCommand::Split { path });
+        }
+        between(&mut home, GroupsCommand::Join { path: "/a" });
+        between(&mut home, GroupsCommand::Join { path: "/absent" });
+        send(&home, 1, &mut group, 0);
+        assert_eq!((group.received_items(), group.stat("/a")), (3, None));
+        assert!(group.stat("/b").is_some() && home.stat("/a").is_some());
+        between(&mut home, GroupsCommand::Split { path: "/a" });
+        send(&home, 1, &mut group, 3);
+        assert!(group.stat("/a").is_some());
+    }
+
+    #[test]
+    fn groups_that_are_founded_later_are_told_of_what_is_there() {
+        let mut home = home(2);
+        for path in ["/a", "/b"] {
+            between(&mut home, GroupsCommand::Split { path });
+        }
+        create(&mut home, "/b");
+        home.found_groups(4, GroupFounders { voters: vec![1], learners: vec![] });
+        let lasts: Vec<(u32, u64)> =
+            home.streams().iter().map(|(group, stream)| (group, stream.last())).collect();
+        assert_eq!(lasts, [(1, 1), (2, 1), (3, 1)]);
+        let mut group = tree();
+        send(&home, 3, &mut group, 0);
+        assert!(group.stat("/b").is_some() && group.stat("/a").is_none());
+    }
+
+    #[test]
+    fn below_its_level_nothing_joins_groups_and_no_client_may_say_so() {
+        let mut old = Tree::new();
+        between(&mut old, GroupsCommand::Split { path: "/a" });
+        assert!(old.split_points().is_empty());
+        let mut bytes = Vec::new();
+        let mut body = Vec::new();
+        GroupsCommand::Split { path: "/a" }.encode(&mut body);
+        Command::encode(SessionId(7), 5, IdList::NONE, GroupsCommand::OP, &body, &mut bytes);
+        let mut home = home(2);
+        home.sessions.insert(SessionId(7), crate::session::Session::new(1000, 0));
+        let refused = home.apply(&Command::decode(&bytes).unwrap()).result;
+        assert_eq!(refused, Err(ErrorCode::BadArguments));
+        assert!(home.split_points().is_empty());
+    }
+}

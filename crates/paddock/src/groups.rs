@@ -1,0 +1,220 @@
+//! `paddock groups`: the Raft groups of an ensemble, and the znodes whose children may be spread over them.
+//!
+//! An order has no answer of its own: the command looks at the member until it is carried out there.
+
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use clap::Subcommand;
+use paddock_bench::Access;
+use paddock_bench::report::units::one_line;
+use serde_json::Value;
+
+use crate::access::{AccessArgs, AccessError};
+use crate::admin_client::{AdminError, AdminInterface};
+use crate::http_client::{HttpAddress, get};
+
+/// Page on which a member tells of its groups.
+const PAGE: &str = "/api/v1/groups";
+/// Pause between two looks.
+const POLL: Duration = Duration::from_millis(100);
+
+const EXAMPLES: &str = "\
+Examples:
+  paddock groups list zk1:8080             groups with their leaders, and split points with their slots
+  paddock groups list zk1:8080 --json      the same for a program
+  paddock groups split zk1:8080 /app --auth @identity
+                                           let children of /app be spread over the groups
+  paddock groups join zk1:8080 /app --auth @identity
+                                           take that back while all of them are in the home group
+  paddock groups list https://zk1:8443 --tls-ca ca.pem
+
+HOST is the address of a member's HTTP interface (admin_listen, admin.serverPort). Split points that everybody may read are shown; for others,
+and to change them, show the identity of an administrator with --auth.";
+
+/// Look at the Raft groups of an ensemble, and change which znodes are split points
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct GroupsArgs {
+    #[command(subcommand)]
+    command: GroupsOrder,
+}
+
+#[derive(Debug, Subcommand)]
+enum GroupsOrder {
+    List(ListArgs),
+    /// Make a znode a split point, whose children may be spread over the groups
+    Split(ChangeArgs),
+    /// Make a split point an ordinary znode, while all its children are in the home group
+    Join(ChangeArgs),
+}
+
+#[derive(Debug, clap::Args)]
+struct ChangeArgs {
+    /// HTTP interface of a member, host:port or URL
+    #[arg(value_name = "HOST", value_parser = HttpAddress::parse)]
+    host: HttpAddress,
+    /// Path of the znode, which need not be there
+    #[arg(value_name = "PATH")]
+    path: String,
+    /// Time within which the member has to carry it out
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = humantime::parse_duration)]
+    within: Duration,
+    #[command(flatten)]
+    access: AccessArgs,
+}
+
+/// List groups with their leaders, and split points with their slots
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+struct ListArgs {
+    /// HTTP interface of a member, host:port or URL
+    #[arg(value_name = "HOST", default_value = "localhost:8080", value_parser = HttpAddress::parse)]
+    host: HttpAddress,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    access: AccessArgs,
+}
+
+#[derive(Debug, thiserror::Error)]
+enum GroupsFailure {
+    #[error(transparent)]
+    Access(#[from] AccessError),
+    #[error("start the runtime: {0}")]
+    Runtime(std::io::Error),
+    #[error("ask {host}: {reason}; HOST is the address of a member's HTTP interface (admin_listen)")]
+    Ask { host: String, reason: std::io::Error },
+    #[error("{host} answers {status} to {PAGE}: it is no HTTP interface of this release of Paddock")]
+    NoInterface { host: String, status: hyper::StatusCode },
+    #[error(transparent)]
+    Order(#[from] AdminError),
+    #[error(
+        "not carried out after {}: the ensemble may be without a quorum; `paddock groups list` shows whether it is done later",
+        humantime::format_duration(*within)
+    )]
+    Late { within: Duration },
+}
+
+pub(crate) fn run(args: &GroupsArgs) -> ExitCode {
+    let done = match &args.command {
+        GroupsOrder::List(args) => list(args),
+        GroupsOrder::Split(args) => change(args, "/api/v1/groups/split", "a split point", true),
+        GroupsOrder::Join(args) => change(args, "/api/v1/groups/join", "an ordinary znode", false),
+    };
+    match done {
+        Ok(text) => {
+            println!("{}", text.trim_end());
+            ExitCode::SUCCESS
+        }
+        Err(failure) => {
+            eprintln!("error: {}", one_line(&paddock_tls::with_causes(&failure)));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn list(args: &ListArgs) -> Result<String, GroupsFailure> {
+    let access = args.access.read()?;
+    let page = runtime()?.block_on(look(&args.host, &access))?;
+    Ok(if args.json { page.to_string() } else { as_text(&page) })
+}
+
+fn runtime() -> Result<tokio::runtime::Runtime, GroupsFailure> {
+    tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(GroupsFailure::Runtime)
+}
+
+async fn look(host: &HttpAddress, access: &Access) -> Result<Value, GroupsFailure> {
+    let reply = get(host, access.tls.as_ref(), access.identities.first(), PAGE).await;
+    let name = || host.host.clone();
+    let reply = reply.map_err(|reason| GroupsFailure::Ask { host: name(), reason })?;
+    let page = serde_json::from_str(&reply.body).ok().filter(|_| reply.status.is_success());
+    page.ok_or_else(|| GroupsFailure::NoInterface { host: name(), status: reply.status })
+}
+
+/// Orders a change, and waits until the member has carried it out.
+fn change(
+    args: &ChangeArgs,
+    order: &str,
+    what: &'static str,
+    is_split: bool,
+) -> Result<String, GroupsFailure> {
+    let access = args.access.read()?;
+    let identity = access.identities.first().cloned();
+    let interface = AdminInterface::new(&args.host.url(), access.tls.clone(), identity)?;
+    let deadline = Instant::now() + args.within;
+    runtime()?.block_on(async {
+        interface.order(order, args.path.clone(), what).await?;
+        loop {
+            let page = look(&args.host, &access).await?;
+            let points = page["split_points"].as_array().cloned().unwrap_or_default();
+            if points.iter().any(|point| point["path"] == *args.path) == is_split {
+                return Ok(format!("{} is {what}", one_line(&args.path)));
+            }
+            if Instant::now() >= deadline {
+                return Err(GroupsFailure::Late { within: args.within });
+            }
+            tokio::time::sleep(POLL).await;
+        }
+    })
+}
+
+/// Groups and split points as tables.
+fn as_text(page: &Value) -> String {
+    let list = |key: &str| page[key].as_array().cloned().unwrap_or_default();
+    let row = |cells: [&str; 6]| {
+        let [group, leader, znodes, bytes, applied, items] = cells;
+        format!("{group:>5}  {leader:>10}  {znodes:>12}  {bytes:>14}  {applied:>12}  {items:>8}\n")
+    };
+    let mut text = row(["group", "leader", "znodes", "bytes", "applied", "items"]);
+    for group in list("groups") {
+        let leader = group["leader"].as_u64().map_or_else(|| "none".to_owned(), |leader| leader.to_string());
+        let items = match (group["items_applied"].as_u64(), group["items"].as_u64()) {
+            (Some(applied), Some(items)) => format!("{applied}/{items}"),
+            _ => "home".to_owned(),
+        };
+        let [number, znodes, bytes, applied] =
+            ["group", "znodes", "bytes", "applied"].map(|key| group[key].to_string());
+        text += &row([&number, &leader, &znodes, &bytes, &applied, &items]);
+    }
+    for point in list("split_points") {
+        let path = one_line(point["path"].as_str().unwrap_or_default());
+        let missing = if point["is_there"] == true { "" } else { " (no such znode)" };
+        text += &format!("\nsplit point {path}{missing}\n");
+        for run in point["slots"].as_array().into_iter().flatten() {
+            text += &format!("  slots {} to {}: group {}\n", run["first"], run["last"], run["group"]);
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn groups_and_split_points_are_tables() {
+        let page = json!({
+            "groups": [
+                { "group": 0, "leader": 2, "znodes": 1000, "bytes": 9, "applied": 77, "committed": 77 },
+                { "group": 1, "leader": null, "znodes": 7, "bytes": 8, "applied": 5, "committed": 6, "items": 3, "items_applied": 2 },
+            ],
+            "split_points": [
+                { "path": "/a\u{1b}b", "is_there": true, "version": 9, "slots": [{ "first": 0, "last": 4095, "group": 0 }] },
+                { "path": "/c", "is_there": false, "version": 9, "slots": [] },
+            ],
+        });
+        let text = as_text(&page);
+        let lines: Vec<Vec<&str>> = text.lines().map(|line| line.split_whitespace().collect()).collect();
+        assert_eq!(lines[1], ["0", "2", "1000", "9", "77", "home"]);
+        assert_eq!(lines[2], ["1", "none", "7", "8", "5", "2/3"]);
+        assert!(!text.contains('\u{1b}'), "a path does not steer a terminal: {text}");
+        assert!(
+            text.contains("  slots 0 to 4095: group 0\n")
+                && text.contains("split point /c (no such znode)\n")
+        );
+    }
+}
