@@ -36,6 +36,10 @@ pub(crate) struct GroupChecks {
     memberships: BTreeMap<u32, (u64, Membership)>,
     /// The most that the wall clock of a voter has been ahead of the world's time, in milliseconds; none where voters change.
     clocks: BTreeMap<u8, i64>,
+    /// Voters of the group of which a membership was seen first.
+    first_voters: Option<Vec<u64>>,
+    /// A group has had other voters than those, or no longer has them: other clocks count.
+    have_voters_changed: bool,
     /// Milliseconds by which members may take clocks of others for further ahead than they are: their own, which never go back, have jumped.
     jumped_ms: i64,
 }
@@ -69,7 +73,7 @@ impl GroupChecks {
 
     /// An entry is applied for the first time when the world's time is `now_ms`: its floor is not of a clock that is ahead of a quorum's.
     fn check_floor(&self, group: u32, entry: &LogEntry, now_ms: i64) -> Checked {
-        if self.clocks.is_empty() {
+        if self.clocks.is_empty() || self.have_voters_changed {
             return Ok(());
         }
         let mut clocks: Vec<i64> = self.clocks.values().copied().collect();
@@ -123,6 +127,11 @@ impl GroupChecks {
 
     /// A member has applied a group up to an entry, with this membership.
     pub(crate) fn has_membership(&mut self, group: u32, (index, membership): (u64, Membership)) {
+        // A group that is not founded yet has none.
+        if !membership.voters.is_empty() {
+            let first = self.first_voters.get_or_insert_with(|| membership.voters.clone());
+            self.have_voters_changed |= *first != membership.voters;
+        }
         let newest = self.memberships.entry(group).or_default();
         if index > newest.0 {
             *newest = (index, membership);
