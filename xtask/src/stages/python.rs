@@ -1,7 +1,8 @@
 //! The stages that pytest runs.
 
 use std::ffi::OsString;
-use std::fs;
+use std::fs::{self, OpenOptions};
+use std::io::Write as _;
 use std::path::Path;
 
 use super::outcome::StageOutcome;
@@ -198,6 +199,14 @@ fn pytest_in(
     pytest_of(layout, (stage, name, &[directory]), options, variables)
 }
 
+/// Adds one log to another, which is the one that is shown of a stage that failed.
+fn add_log(log: &Path, shown: &Path) -> Result<(), Error> {
+    let output = fs::read(log).map_err(Error::io("read", log))?;
+    let mut file =
+        OpenOptions::new().create(true).append(true).open(shown).map_err(Error::io("open", shown))?;
+    file.write_all(&output).map_err(Error::io("write", shown))
+}
+
 /// Runs pytest on some directories or files.
 fn pytest_of(
     layout: &Layout,
@@ -226,6 +235,9 @@ fn pytest_of(
         pytest = pytest.env(variable, value);
     }
     let status = pytest.log_to(&layout.log(name)).status()?;
+    if !status.success() && name != stage {
+        add_log(&layout.log(name), &layout.log(stage))?;
+    }
     // Without a report nothing was counted; the exit code tells then that it failed.
     let report = fs::read_to_string(&report).unwrap_or_default();
     Ok(StageOutcome { counts: TestCounts::from_junit(&report), success: status.success() })
