@@ -218,6 +218,11 @@ fn pytest_of(
     install::jars(layout)?;
     let report = layout.environment("reports").join(format!("{name}.xml"));
     let _ = fs::remove_file(&report);
+    let log = layout.log(name);
+    if name != stage {
+        // The stage has removed its own.
+        let _ = fs::remove_file(&log);
+    }
 
     let mut pytest = Program::new(python)
         .args(["-m", "pytest", "-p", "no:cacheprovider"])
@@ -234,9 +239,9 @@ fn pytest_of(
     for (variable, value) in variables {
         pytest = pytest.env(variable, value);
     }
-    let status = pytest.log_to(&layout.log(name)).status()?;
+    let status = pytest.log_to(&log).status()?;
     if !status.success() && name != stage {
-        add_log(&layout.log(name), &layout.log(stage))?;
+        add_log(&log, &layout.log(stage))?;
     }
     // Without a report nothing was counted; the exit code tells then that it failed.
     let report = fs::read_to_string(&report).unwrap_or_default();
