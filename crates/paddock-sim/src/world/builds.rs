@@ -64,6 +64,10 @@ impl World {
         if self.plan.settings.upgrades.is_some_and(|upgrades| upgrades.completes) && !old.is_empty() {
             return Some(format!("these have the older build: {old:?}"));
         }
+        // A member whose disk is damaged stays away and tells nothing. The level may have risen before that, or not.
+        if old.is_empty() && self.machines.iter().any(|machine| machine.faults.is_out_of_service) {
+            return None;
+        }
         let expected = if old.is_empty() { FeatureLevel::KNOWN } else { FeatureLevel::NONE };
         let level = self.checks.truth.model().feature_level();
         (level != expected.0).then(|| format!("the feature level is {level}, and all know {expected}"))
