@@ -126,8 +126,8 @@ pub fn inspect_log(disk: &dyn Disk, dir: &Path, number: u32) -> Result<Inspected
     Ok(InspectedLog { dir: dir.to_owned(), files, hard_state: tail.hard_state, entries: tail.entries })
 }
 
-/// Reads all that a directory has of a group; the home group is number 0. The tree is that of the newest snapshot that is whole, or of the oldest one behind which the log goes on
-/// (`is_oldest`), so that more of what the log holds can be applied.
+/// Reads all that a directory has of a group; the home group is number 0. The tree is that of the newest snapshot that is whole, or of the
+/// oldest one behind which the log goes on (`is_oldest`), so that more of what the log holds can be applied.
 pub fn inspect_directory(
     disk: &dyn Disk,
     dir: &Path,

@@ -65,8 +65,7 @@ impl Rosters {
         self.home = roster;
         self.groups = home.groups().count();
         self.is_changing = home.ensemble().is_some_and(|ensemble| ensemble.target.is_some());
-        let are_established = (0..self.groups).take_while(|group| home.groups().is_established(*group));
-        self.established = are_established.count() as u32;
+        self.established = home.groups().established();
     }
 
     fn number(&self) -> u64 {

@@ -19,7 +19,7 @@ pub struct BetweenGroups {
 impl BetweenGroups {
     /// 0 while nothing joins groups.
     pub(crate) fn digest(&self) -> u64 {
-        if self.received == 0 && self.split_points.is_empty() && self.streams.iter().next().is_none() {
+        if *self == BetweenGroups::default() {
             return 0;
         }
         let mut bytes = Vec::new();

@@ -49,9 +49,9 @@ impl FoundedGroups {
         }
     }
 
-    /// True if the group is known to have been founded by members that may have left since. None may found it again.
-    pub fn is_established(&self, group: u32) -> bool {
-        group < self.established
+    /// Number of groups, with the home group, that are known to have been founded by members that may have left since. None may found them again.
+    pub fn established(&self) -> u32 {
+        self.established
     }
 
     /// Number of the roster that the groups are to have; 0 until the members change for the first time.
@@ -150,7 +150,7 @@ mod tests {
         groups.promote();
         groups.grow(7, founders(&[1, 2]));
         assert_eq!((groups.roster(), groups.is_promoted()), (2, true));
-        assert_eq!([5, 6].map(|group| groups.is_established(group)), [true, false], "6 came later");
+        assert_eq!(groups.established(), 6, "group 6 came later");
         let mut bytes = Vec::new();
         groups.encode(&mut bytes);
         assert_eq!(FoundedGroups::decode(&mut Reader::new(&bytes)), Ok(groups.clone()));

@@ -171,10 +171,17 @@ impl SplitPoints {
         is_home && self.by_path.remove(path).is_some()
     }
 
-    /// Notes what the other groups are told of a split point's znode; false if they know it.
-    pub(crate) fn tell(&mut self, path: &str, told: Option<ToldZnode>) -> bool {
-        let Some(point) = self.by_path.get_mut(path) else { return false };
-        std::mem::replace(&mut point.told, told) != told
+    /// Notes for each split point its `znode`, which the other groups are told of; returns the paths of those of which they know another one.
+    pub(crate) fn tell(&mut self, znode: impl Fn(&str) -> Option<ToldZnode>) -> Vec<String> {
+        let mut changed = Vec::new();
+        for (path, point) in &mut self.by_path {
+            let told = znode(path);
+            if point.told != told {
+                point.told = told;
+                changed.push(path.clone());
+            }
+        }
+        changed
     }
 
     pub(crate) fn encode(&self, out: &mut Vec<u8>) {
@@ -359,7 +366,9 @@ mod tests {
         let told = Some(ToldZnode { czxid: 9, aversion: 1 });
         assert!(points.remove("/a/c") && !points.remove("/a/c") && points.add("/a/c", 7));
         assert!(points.get("/a/c").is_some_and(|point| point.version() == 7));
-        assert!(points.tell("/a/b", told) && !points.tell("/a/b", told) && !points.tell("/x", told));
+        let znode = |path: &str| told.filter(|_| ["/a/b", "/x"].contains(&path));
+        assert_eq!(points.tell(znode), ["/a/b"]);
+        assert_eq!(points.tell(znode), [""; 0], "they know it, and /x is no split point");
         let mut bytes = Vec::new();
         points.encode(&mut bytes);
         assert_eq!(SplitPoints::decode(&mut Reader::new(&bytes)), Ok(points));

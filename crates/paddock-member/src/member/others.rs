@@ -100,7 +100,7 @@ impl Member {
         for group in found.into_values() {
             self.begin_other(group, Membership::default(), false, now);
         }
-        self.follow_home_streams(home);
+        self.carrier.follow_home(home.tree().streams());
     }
 
     /// Begins with the groups that the home group has founded, but for those that were found on the disk.

@@ -79,10 +79,9 @@ impl Replica<'_> {
     }
 
     /// Tells the other members the time that this one's clock shows, if zxids are made of it.
-    pub(super) fn tell_clock(&mut self, now: Now, others: &[u64]) {
+    pub(super) fn tell_clock(&mut self, now: Now) {
         if self.group.applied.groups > 1 {
-            let clock = PeerMessage::Clock { wall_ms: now.wall_ms }.encode();
-            self.group.outgoing.messages.extend(others.iter().map(|id| (*id, clock.clone())));
+            self.tell_others(&PeerMessage::Clock { wall_ms: now.wall_ms });
         }
     }
 

@@ -26,10 +26,14 @@ impl Replica<'_> {
             self.group.membership.has_target() || self.presence.options.founding.members.is_empty();
         // Behind the first entry of its own a leader knows all changes of members but for one that is on its way.
         let knows_all = self.group.applied.term() == consensus.leadership().term && !consensus.is_changing();
-        if is_named
-            && knows_all
-            && self.group.leading.as_mut().is_some_and(|leading| leading.begins_level(level))
-        {
+        if is_named && knows_all {
+            self.propose_level(level);
+        }
+    }
+
+    /// Proposes a level, unless this leader has proposed one as high.
+    fn propose_level(&mut self, level: FeatureLevel) {
+        if self.group.leading.as_mut().is_some_and(|leading| leading.begins_level(level)) {
             let entry = ConfigurationEntry::Level(RaisedLevel::known(level));
             self.group.consensus.propose(entry.encode());
         }
@@ -65,10 +69,8 @@ impl Replica<'_> {
             && level > self.group.applied.level
             && knows_all
             && consensus.takes_proposals()
-            && self.group.leading.as_mut().is_some_and(|leading| leading.begins_level(level))
         {
-            let entry = ConfigurationEntry::Level(RaisedLevel::known(level));
-            self.group.consensus.propose(entry.encode());
+            self.propose_level(level);
         }
     }
 

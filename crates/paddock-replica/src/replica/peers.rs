@@ -263,15 +263,18 @@ impl Replica<'_> {
     /// Now and then tells the other members that this one runs.
     pub(super) fn tell_presence(&mut self, now: Now) {
         if self.presence.processes.tick() {
-            let others =
-                self.group.consensus.membership().all().filter(|id| *id != self.presence.options.member);
-            let others: Vec<u64> = others.collect();
-            self.tell_clock(now, &others);
+            self.tell_clock(now);
             let profile = self.presence.processes.profiles.own().to_vec();
             let (sync_us, level) = (self.presence.sync_times.own_us(), self.presence.levels.own());
-            let present = PeerMessage::Present { profile, sync_us, level }.encode();
-            self.group.outgoing.messages.extend(others.into_iter().map(|id| (id, present.clone())));
+            self.tell_others(&PeerMessage::Present { profile, sync_us, level });
         }
+    }
+
+    /// Sends a message to all other members of the group.
+    pub(super) fn tell_others(&mut self, message: &PeerMessage) {
+        let (own, message) = (self.presence.options.member, message.encode());
+        let others = self.group.consensus.membership().all().filter(|id| *id != own);
+        self.group.outgoing.messages.extend(others.map(|id| (id, message.clone())));
     }
 
     /// Greeting of this member: a question to another one, or an answer with a leader's ruling.

@@ -38,10 +38,7 @@ impl Replica<'_> {
         };
         leading.told_roster = Some((report, ticks % TELL_TICKS));
         if ticks >= TELL_TICKS {
-            let own = self.presence.options.member;
-            let others = self.group.consensus.membership().all().filter(|id| *id != own);
-            let message = PeerMessage::Roster(report).encode();
-            self.group.outgoing.messages.extend(others.map(|id| (id, message.clone())));
+            self.tell_others(&PeerMessage::Roster(report));
         }
     }
 

@@ -70,16 +70,13 @@ impl Tree {
     }
 
     fn tell_changes(&mut self) {
-        let paths: Vec<String> = self.split_points().iter().map(|(path, _)| path.to_owned()).collect();
-        for path in paths {
-            let told = self.store.find(&path).map(|node| {
-                let stat = self.store.stat(node);
-                ToldZnode { czxid: stat.czxid.0, aversion: stat.aversion }
-            });
-            if self.between_groups.split_points.tell(&path, told) {
-                self.push_stub(&path, 1);
-            }
-        }
+        let Tree { store, between_groups, .. } = self;
+        let znode = |path: &str| {
+            let stat = store.stat(store.find(path)?);
+            Some(ToldZnode { czxid: stat.czxid.0, aversion: stat.aversion })
+        };
+        let changed = between_groups.split_points.tell(znode);
+        changed.iter().for_each(|path| self.push_stub(path, 1));
     }
 
     /// There were `before` groups, and are more now: the new ones are told of all split points that are there.
