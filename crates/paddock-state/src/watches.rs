@@ -299,11 +299,11 @@ impl Watches {
 
     /// The number of the connection's watcher, which is a new one if it watches nothing yet.
     fn watcher_or_new(&mut self, client: &Client) -> u32 {
-        if let Some(watcher) = self.watcher_of(client.conn) {
+        let hash = self.hasher.hash_one(client.conn);
+        if let Some(watcher) = self.watcher_at(hash, client.conn) {
             return watcher;
         }
         let client = self.identified.get(&client.conn).unwrap_or(client).clone();
-        let hash = self.hasher.hash_one(client.conn);
         let (is_gone, paths, counts) = (false, NumberSet::default(), Counts::default());
         let number = self.watchers.insert(Watcher { client, is_gone, paths, counts, alone_at: 0 });
         self.by_conn.insert(Numbered { hash, number });
@@ -312,16 +312,19 @@ impl Watches {
 
     /// The number of the connection's watcher, if it is there and watches anything.
     fn watcher_of(&self, conn: ConnId) -> Option<u32> {
-        let hash = self.hasher.hash_one(conn);
+        self.watcher_at(self.hasher.hash_one(conn), conn)
+    }
+
+    fn watcher_at(&self, hash: u64, conn: ConnId) -> Option<u32> {
         let is_it = |entry: &Numbered| self.watchers.get(entry.number).client.conn == conn;
         Some(self.by_conn.get(hash, is_it)?.number)
     }
 
     fn path_or_new(&mut self, path: &str) -> u32 {
-        if let Some(number) = self.path_of(path) {
+        let hash = self.hasher.hash_one(path);
+        if let Some(number) = self.path_at(hash, path) {
             return number;
         }
-        let hash = self.hasher.hash_one(path);
         let number = self.paths.insert(PathWatches::new(path));
         self.by_path.insert(Numbered { hash, number });
         number
@@ -332,8 +335,12 @@ impl Watches {
         if self.by_path.is_empty() {
             return None;
         }
+        self.path_at(self.hasher.hash_one(path), path)
+    }
+
+    fn path_at(&self, hash: u64, path: &str) -> Option<u32> {
         let is_it = |entry: &Numbered| self.paths.get(entry.number).path() == path;
-        Some(self.by_path.get(self.hasher.hash_one(path), is_it)?.number)
+        Some(self.by_path.get(hash, is_it)?.number)
     }
 
     /// The connection has shown another identity: what it may be told can grow.
@@ -350,8 +357,9 @@ impl Watches {
 
     /// Removes what `kind` means; false if there was nothing.
     pub(crate) fn remove(&mut self, conn: ConnId, path: &str, kind: WatcherKind) -> bool {
-        let found = self.contains(conn, path, kind);
-        if found && let (Some(watcher), Some(path)) = (self.watcher_of(conn), self.path_of(path)) {
+        let (Some(watcher), Some(path)) = (self.watcher_of(conn), self.path_of(path)) else { return false };
+        let found = self.paths.get(path).interest(watcher).has(meant_by(kind));
+        if found {
             self.reduce(watcher, path, meant_by(kind));
         }
         found

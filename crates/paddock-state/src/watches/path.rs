@@ -117,23 +117,17 @@ impl ManyWatchers {
     }
 
     fn watchers(&self, any_of: Interest) -> Vec<u32> {
-        let standard = |modes: Modes, numbers: &NumberSet| modes.has(Modes::STANDARD) && !numbers.is_empty();
         let mut all = Vec::new();
-        if standard(any_of.data, &self.data) {
-            all.extend(self.data.iter());
-        }
-        let mut parts = usize::from(!all.is_empty());
-        if standard(any_of.children, &self.children) {
-            all.extend(self.children.iter());
-            parts += 1;
+        for (modes, standard) in [(any_of.data, &self.data), (any_of.children, &self.children)] {
+            if modes.has(Modes::STANDARD) {
+                all.extend(standard.iter());
+            }
         }
         let others = self.others.iter().filter(|(_, interest)| interest.has(any_of));
-        let before = all.len();
         all.extend(others.map(|(watcher, _)| *watcher));
-        if parts + usize::from(all.len() > before) > 1 {
-            all.sort_unstable();
-            all.dedup();
-        }
+        // A watcher that has asked for more than one thing stands in several sets.
+        all.sort_unstable();
+        all.dedup();
         all
     }
 
