@@ -152,8 +152,8 @@ impl Wire {
         Poll::Pending
     }
 
-    /// Writes what the socket takes, up to [`FLUSHED_AT_ONCE`] or [`FLUSHED_OF_BACKLOG`]. Returns false if that is not all: then the task has to wait until it takes
-    /// more, or, if the flush was rationed, until others had their turn.
+    /// Writes what the socket takes, up to [`FLUSHED_AT_ONCE`] or [`FLUSHED_OF_BACKLOG`]. Returns false if that is not all: then the
+    /// task has to wait until it takes more, or, if the flush was rationed, until others had their turn.
     pub(super) fn flush<H: Host>(&self, front: &mut Front<H>, check: Option<&CrossCheck>) -> bool {
         let copied = |bytes: &[u8], written: io::Result<usize>| {
             if let (Some(check), Ok(count)) = (check, &written) {
