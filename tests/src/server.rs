@@ -492,6 +492,11 @@ pub fn environment(name: &str) -> String {
     env::var(name).unwrap_or_else(|_| panic!("{name} is not set: run `cargo xtask test`"))
 }
 
+/// Value of a metric in an answer to `mntr`; `None` if it is not told.
+pub fn metric<'a>(mntr: &'a str, name: &str) -> Option<&'a str> {
+    mntr.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix('\t'))
+}
+
 fn tail(path: &Path) -> String {
     let mut text = String::new();
     if let Ok(mut file) = File::open(path) {

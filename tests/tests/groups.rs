@@ -11,7 +11,7 @@ use paddock_client::{Client, ClientOptions, Error};
 use paddock_proto::{Acl, CreateMode, Id, Perms};
 use paddock_tests::administered::{Administered, identity_file, refusal, succeed, text};
 use paddock_tests::ensemble::{Ensemble, server_lines};
-use paddock_tests::server::Server;
+use paddock_tests::server::{Server, metric};
 use serde_json::{Value, json};
 
 const GROUPS: usize = 6;
@@ -28,14 +28,14 @@ fn leaders_of_groups_are_spread_and_spread_again() {
     let mut ensemble = Ensemble::start_with(3, &settings);
     write(&ensemble, "/first");
     // Five groups beside the home group: one or two for each member.
-    await_leads(&ensemble, &[0, 1, 2], 1);
+    await_leads([0, 1, 2].map(|place| ensemble.at(place)), 1);
 
     assert!(ensemble.member(1).stop().success());
-    await_leads(&ensemble, &[0, 2], 2);
+    await_leads([0, 2].map(|place| ensemble.at(place)), 2);
     write(&ensemble, "/second");
     ensemble.member(1).spawn();
     ensemble.settle();
-    await_leads(&ensemble, &[0, 1, 2], 1);
+    await_leads([0, 1, 2].map(|place| ensemble.at(place)), 1);
 
     for place in 0..3 {
         ensemble.member(place).kill();
@@ -44,7 +44,7 @@ fn leaders_of_groups_are_spread_and_spread_again() {
         ensemble.member(place).spawn();
     }
     ensemble.settle();
-    await_leads(&ensemble, &[0, 1, 2], 1);
+    await_leads([0, 1, 2].map(|place| ensemble.at(place)), 1);
     write(&ensemble, "/third");
 }
 
@@ -59,7 +59,7 @@ fn members_of_all_groups_change_while_clients_write() {
         Server::start_member(id, &named.chain(own).collect::<Vec<_>>())
     };
     let mut members: Vec<Server> = (1..=3).map(|id| start(id, &[1, 2, 3])).collect();
-    await_leads_of(&members, 1);
+    await_leads(&members, 1);
     members.push(start(4, &[1, 2, 3, 4]));
     let hosts = |members: &[Server]| {
         let addresses: Vec<String> = members.iter().map(|member| member.address().to_string()).collect();
@@ -75,16 +75,16 @@ fn members_of_all_groups_change_while_clients_write() {
     });
 
     change_members(&hosts(&members[..3]), &joins(&members[3], 4), "").expect("4 joins");
-    await_leads_of(&members, 1);
+    await_leads(&members, 1);
     change_members(&hosts(&members[1..]), "", "1").expect("1 leaves");
     // No group needs it from here on: of 2, 3 and 4 any two are enough.
     members.remove(0).kill();
-    await_leads_of(&members, 1);
+    await_leads(&members, 1);
     members.remove(0).kill();
-    await_leads_of(&members, 2);
+    await_leads(&members, 2);
     members.push(start(5, &[2, 3, 4, 5]));
     change_members(&hosts(&members[..2]), &joins(&members[2], 5), "2").expect("5 takes the place of 2");
-    await_leads_of(&members, 1);
+    await_leads(&members, 1);
 
     stop.store(true, Ordering::Relaxed);
     let acknowledged = writer.join().expect("the writer ends well");
@@ -94,21 +94,13 @@ fn members_of_all_groups_change_while_clients_write() {
 }
 
 /// Waits until these members have all groups and lead them together, each at least `least` of them, and wait for nothing in any.
-fn await_leads(ensemble: &Ensemble, places: &[usize], least: usize) {
-    let members: Vec<&Server> = places.iter().map(|place| ensemble.at(*place)).collect();
-    await_leads_of_some(&members, least);
-}
-
-fn await_leads_of(members: &[Server], least: usize) {
-    await_leads_of_some(&members.iter().collect::<Vec<_>>(), least);
-}
-
-fn await_leads_of_some(members: &[&Server], least: usize) {
+fn await_leads<'a>(members: impl IntoIterator<Item = &'a Server>, least: usize) {
+    let members: Vec<&Server> = members.into_iter().collect();
     let deadline = Instant::now() + WITHIN;
     let count = |member: &&Server| {
         let told = member.four_letter_word("mntr").unwrap_or_default();
         ["groups", "groups_led", "groups_joining", "groups_without_leader", "groups_changing"]
-            .map(|key| number(&told, &format!("zk_{key}")))
+            .map(|name| metric(&told, &format!("zk_{name}"))?.parse().ok())
     };
     loop {
         let counts: Vec<[Option<usize>; 5]> = members.iter().map(count).collect();
@@ -123,11 +115,6 @@ fn await_leads_of_some(members: &[&Server], least: usize) {
         assert!(Instant::now() < deadline, "groups and leads after {WITHIN:?}: {counts:?}");
         thread::sleep(POLL);
     }
-}
-
-/// A number in the answer to `mntr`.
-fn number(told: &str, key: &str) -> Option<usize> {
-    told.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix('\t'))?.parse().ok()
 }
 
 #[tokio::main(flavor = "current_thread")]

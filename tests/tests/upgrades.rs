@@ -13,7 +13,7 @@ use paddock_proto::{CreateMode, ErrorCode};
 use paddock_tests::ensemble::Ensemble;
 use paddock_tests::rolling::Rolling;
 use paddock_tests::rounds;
-use paddock_tests::server::{Server, ServerKind, environment, free_port};
+use paddock_tests::server::{Server, ServerKind, environment, free_port, metric};
 
 /// Few, so that members write snapshots and send them to each other.
 const ENTRIES_PER_SNAPSHOT: (&str, &str) = ("snapCount", "300");
@@ -128,8 +128,7 @@ fn known_level(binary: &str) -> u16 {
 fn levels(ensemble: &Ensemble, places: &[usize]) -> Vec<u16> {
     let level = |place: &usize| {
         let told = ensemble.at(*place).four_letter_word("mntr").expect("ask for the metrics");
-        let level = told.lines().find_map(|line| line.strip_prefix("zk_feature_level\t"));
-        level.and_then(|level| level.parse().ok()).unwrap_or_default()
+        metric(&told, "zk_feature_level").and_then(|level| level.parse().ok()).unwrap_or_default()
     };
     places.iter().map(level).collect()
 }

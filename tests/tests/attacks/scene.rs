@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use paddock_proto::{CreateMode, OpCode, encode};
 use paddock_tests::ensemble::Ensemble;
-use paddock_tests::server::{Server, ServerKind};
+use paddock_tests::server::{Server, ServerKind, metric};
 use rustix::process::{Resource, Rlimit, getrlimit, setpriority_process, setrlimit};
 
 use crate::rude::{Rude, request};
@@ -193,8 +193,8 @@ impl Scene {
 
     pub(crate) fn metric(&self, name: &str) -> u64 {
         let mntr = self.server.four_letter_word("mntr").expect("it answers");
-        let line = mntr.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix('\t'));
-        line.unwrap_or_else(|| panic!("no {name} in {mntr}")).trim().parse().expect("a number")
+        let told = metric(&mntr, name).unwrap_or_else(|| panic!("no {name} in {mntr}"));
+        told.trim().parse().expect("a number")
     }
 }
 

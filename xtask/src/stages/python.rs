@@ -1,8 +1,7 @@
 //! The stages that pytest runs.
 
 use std::ffi::OsString;
-use std::fs::{self, OpenOptions};
-use std::io::Write as _;
+use std::fs;
 use std::path::Path;
 
 use super::outcome::StageOutcome;
@@ -199,15 +198,7 @@ fn pytest_in(
     pytest_of(layout, (stage, name, &[directory]), options, variables)
 }
 
-/// Adds one log to another, which is the one that is shown of a stage that failed.
-fn add_log(log: &Path, shown: &Path) -> Result<(), Error> {
-    let output = fs::read(log).map_err(Error::io("read", log))?;
-    let mut file =
-        OpenOptions::new().create(true).append(true).open(shown).map_err(Error::io("open", shown))?;
-    file.write_all(&output).map_err(Error::io("write", shown))
-}
-
-/// Runs pytest on some directories or files.
+/// Runs pytest on some directories or files, with a report of this name.
 fn pytest_of(
     layout: &Layout,
     (stage, name, places): (&str, &str, &[&str]),
@@ -218,11 +209,6 @@ fn pytest_of(
     install::jars(layout)?;
     let report = layout.environment("reports").join(format!("{name}.xml"));
     let _ = fs::remove_file(&report);
-    let log = layout.log(name);
-    if name != stage {
-        // The stage has removed its own.
-        let _ = fs::remove_file(&log);
-    }
 
     let mut pytest = Program::new(python)
         .args(["-m", "pytest", "-p", "no:cacheprovider"])
@@ -239,10 +225,7 @@ fn pytest_of(
     for (variable, value) in variables {
         pytest = pytest.env(variable, value);
     }
-    let status = pytest.log_to(&log).status()?;
-    if !status.success() && name != stage {
-        add_log(&log, &layout.log(stage))?;
-    }
+    let status = pytest.log_to(&layout.log(stage)).status()?;
     // Without a report nothing was counted; the exit code tells then that it failed.
     let report = fs::read_to_string(&report).unwrap_or_default();
     Ok(StageOutcome { counts: TestCounts::from_junit(&report), success: status.success() })
