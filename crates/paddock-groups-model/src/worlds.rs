@@ -2,6 +2,12 @@
 
 mod closings;
 mod ends;
+mod level_logs;
+mod level_multis;
+mod level_sessions;
+mod level_slots;
+mod level_watches;
+mod levels;
 mod lists;
 mod moves;
 mod owners;
@@ -19,6 +25,11 @@ pub fn all() -> Vec<ModelWorld> {
     let mut worlds = Vec::new();
     worlds.extend(closings::worlds());
     worlds.extend(streams::worlds());
+    worlds.extend(levels::worlds());
+    worlds.extend(level_watches::worlds());
+    worlds.extend(level_sessions::worlds());
+    worlds.extend(level_slots::worlds());
+    worlds.extend(level_multis::worlds());
     worlds.extend(staging::worlds());
     worlds.extend(owners::worlds());
     worlds.extend(ends::worlds());
