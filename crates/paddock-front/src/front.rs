@@ -12,7 +12,7 @@ use std::sync::Arc;
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;
 use paddock_proto::{Id, SessionId, Zxid};
-use paddock_state::{CONTACT_MAX_LEAST_MS, ClientInput, ConnId, Outbox};
+use paddock_state::{CONTACT_MAX_LEAST_MS, ClientInput, ConnId, Outbox, Parcel, contact_max_ms};
 
 use crate::connection::Connection;
 use crate::host::{FrontEvent, Host, Served};
@@ -35,6 +35,9 @@ pub struct Reached {
 const REACHED_TURNS_MAX: usize = 256;
 /// Input of a turn that may hold many requests, in bytes.
 const MANY_REQUESTS_BYTES: usize = 256;
+/// The longest time in milliseconds for which connections are not looked at while nothing is heard. Others may hold so much memory meanwhile that
+/// those which do not move are to be closed.
+const PATIENCE_MAX_MS: u64 = 500;
 
 /// Makes one of those that are about the same connection.
 fn merge(reached: &mut Vec<Reached>) {
@@ -70,6 +73,8 @@ pub struct Front<H: Host> {
     mail: Outbox,
     /// Clients held much together when that was looked at last.
     is_memory_short: bool,
+    /// The shortest time without contact, in milliseconds, after which a connection of a session that was ever served here is closed.
+    contact_max_ms: u64,
 }
 
 impl<H: Host> Front<H> {
@@ -87,6 +92,7 @@ impl<H: Host> Front<H> {
             buffers: LargeBuffers::default(),
             mail: Outbox::default(),
             is_memory_short: false,
+            contact_max_ms: u64::MAX,
         }
     }
 
@@ -227,6 +233,9 @@ impl<H: Host> Front<H> {
                         None => continue,
                     },
                 };
+                if let Parcel::Connected(connected, _) = parcel {
+                    self.contact_max_ms = self.contact_max_ms.min(contact_max_ms(connected.timeout_ms));
+                }
                 let long_bytes = connection.long_bytes();
                 let is_answer = connection.deliver(parcel, &mut shared, (now, host), &self.settings);
                 self.long_multis.end(long_bytes - connection.long_bytes());
@@ -292,6 +301,9 @@ impl<H: Host> Front<H> {
     /// The connection has ended; its session lives on until its time is up.
     pub fn leave(&mut self, conn: ConnId, host: &H) {
         let Some(mut connection) = self.conns.remove(&conn) else { return };
+        if self.conns.is_empty() {
+            self.contact_max_ms = u64::MAX;
+        }
         self.long_multis.end(connection.long_bytes());
         let unanswered = connection.give_up(host, self.settings.audit.as_deref());
         self.outstanding.subtract(unanswered, &self.settings.limits.counters.outstanding);
@@ -304,8 +316,8 @@ impl<H: Host> Front<H> {
         self.admit_long_multis();
     }
 
-    /// Tells the engine which sessions were heard since this was called last. To be called at least each
-    /// `paddock_state::TOUCH_DELAY_MS`.
+    /// Tells the engine which sessions were heard since this was called last. To be called within `paddock_state::TOUCH_DELAY_MS` once
+    /// [`Front::has_heard`].
     pub fn report_heard(&mut self) {
         for conn in self.heard.drain(..) {
             let Some(connection) = self.conns.get_mut(&conn) else { continue };
@@ -316,8 +328,28 @@ impl<H: Host> Front<H> {
         }
     }
 
-    /// Closes the connections of sessions that others may end soon without this member. To be called as often as
-    /// [`Front::report_heard`].
+    /// True if sessions were heard since the last report of them.
+    #[inline]
+    pub fn has_heard(&self) -> bool {
+        !self.heard.is_empty()
+    }
+
+    /// Time in milliseconds after which connections are to be looked at as by [`Front::close_without_contact`] and
+    /// [`Front::look_after_memory`], though none is heard; `None` if there are none.
+    pub fn patience_ms(&self, host: &H) -> Option<u64> {
+        let has_waiting = self.is_memory_short || self.long_multis.has_waiting();
+        if self.conns.is_empty() {
+            return None;
+        }
+        if has_waiting || self.settings.limits.counters.buffers.is_short() {
+            return Some(0);
+        }
+        let silence_ms = host.monotonic_ms().saturating_sub(host.confirmed_ms());
+        Some(self.contact_max_ms.saturating_sub(silence_ms).min(PATIENCE_MAX_MS))
+    }
+
+    /// Closes the connections of sessions that others may end soon without this member. To be called with
+    /// [`Front::report_heard`], and when [`Front::patience_ms`] says.
     pub fn close_without_contact(&mut self, host: &H) {
         let now_ms = host.monotonic_ms();
         if now_ms.saturating_sub(host.confirmed_ms()) <= CONTACT_MAX_LEAST_MS {
@@ -333,7 +365,7 @@ impl<H: Host> Front<H> {
 
 impl<H: Host> Front<H> {
     /// Closes connections that hold memory and do not move, while clients hold much together, and lets those look again that had to wait for
-    /// that. To be called several times a second.
+    /// that. To be called with [`Front::close_without_contact`].
     pub fn look_after_memory(&mut self, host: &H) {
         // A connection that was let go on may not be able to: then the next one may.
         self.admit_long_multis();

@@ -36,6 +36,10 @@ impl LongMultis {
         self.waiting.push_back(conn);
     }
 
+    pub(crate) fn has_waiting(&self) -> bool {
+        !self.waiting.is_empty()
+    }
+
     /// The connection that has waited longest, if there is room now.
     pub(crate) fn next_waiting(&mut self, limits: &Limits) -> Option<ConnId> {
         if self.waiting.is_empty() || self.bytes >= limits.long_multis_max {

@@ -3,13 +3,14 @@
 use std::cell::RefCell;
 use std::io;
 use std::net::SocketAddr;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 use tokio::io::Interest;
 use tokio::sync::Notify;
-use tokio::time::{Interval, MissedTickBehavior, interval, timeout};
+use tokio::time::{Sleep, sleep_until, timeout};
 
 use super::chunks::Chunks;
 use super::frame::{Decoder, FrameError, FramePosition};
@@ -96,22 +97,27 @@ impl Link {
         is_heard && !self.is_closed()
     }
 
-    /// False if there is no room.
-    pub(super) fn send(&self, message: Vec<u8>) -> bool {
-        if message.len() > MESSAGE_BYTES_MAX {
-            tracing::error!(bytes = message.len(), address = %self.address, "dropped a message that no link takes");
-            return false;
-        }
+    /// Sends messages together. Returns the number of those for which there is no room.
+    pub(super) fn send(&self, messages: impl IntoIterator<Item = Vec<u8>>) -> u64 {
         let mut outbox = self.outbox.lock();
-        if !outbox.has_room(message.len()) {
-            return false;
+        let (mut pushed, mut dropped) = (0, 0);
+        for message in messages {
+            if message.len() > MESSAGE_BYTES_MAX {
+                tracing::error!(bytes = message.len(), address = %self.address, "dropped a message that no link takes");
+            }
+            if outbox.has_room(message.len()) {
+                outbox.push(message);
+                pushed += 1;
+            } else {
+                dropped += 1;
+            }
         }
-        let is_left_to_thread = outbox.push(message, &self.stream);
+        let is_left_to_thread = pushed > 0 && outbox.end_push(&self.stream);
         drop(outbox);
         if is_left_to_thread {
             self.changed.notify_one();
         }
-        true
+        dropped
     }
 
     #[cfg(test)]
@@ -144,6 +150,8 @@ pub(super) struct LinkThread {
     /// Too many messages are held: the link is not read.
     is_paused: bool,
     heard_at: Instant,
+    /// Time at which the link is looked at next, if nothing happens before: it may have to say that it is there, or may have been silent.
+    next_look: Instant,
 }
 
 impl LinkThread {
@@ -156,6 +164,7 @@ impl LinkThread {
             is_writing: false,
             is_paused: false,
             heard_at: Instant::now(),
+            next_look: Instant::now(),
         }
     }
 
@@ -167,21 +176,23 @@ impl LinkThread {
         scratch: &RefCell<Box<[u8]>>,
         deliver: impl Fn(Received, bool),
     ) -> Option<LinkEnd> {
-        let mut ticks = interval(self.timing.heartbeat / 4);
-        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut look = pin!(sleep_until(self.next_look.into()));
         loop {
-            let ticked = self.wait(&mut ticks).await;
+            let ticked = self.wait(look.as_mut()).await;
             if self.link.is_closed() {
                 return None;
             }
             if let Err(end) = self.turn(ticked, &mut scratch.borrow_mut(), &deliver) {
                 return Some(end);
             }
+            if ticked {
+                look.as_mut().reset(self.next_look.into());
+            }
         }
     }
 
     /// Waits until there is something to do. True if time has passed.
-    async fn wait(&self, ticks: &mut Interval) -> bool {
+    async fn wait(&self, look: Pin<&mut Sleep>) -> bool {
         let interest = match (!self.is_paused, self.is_writing) {
             (true, true) => Some(Interest::READABLE | Interest::WRITABLE),
             (true, false) => Some(Interest::READABLE),
@@ -199,7 +210,7 @@ impl LinkThread {
             biased;
             () = self.link.changed.notified() => false,
             () = self.link.inflow.resumed() => false,
-            _ = ticks.tick() => true,
+            () = look => true,
             () = socket_ready => false,
         }
     }
@@ -223,7 +234,11 @@ impl LinkThread {
             if !self.is_paused && self.heard_at.elapsed() >= self.timing.silence {
                 return Err(LinkEnd::Silent(self.timing.silence));
             }
-            self.link.outbox.lock().keep_alive(self.timing.heartbeat);
+            let keep_alive_at = self.link.outbox.lock().keep_alive(self.timing.heartbeat);
+            self.next_look = match self.is_paused {
+                false => keep_alive_at.min(self.heard_at + self.timing.silence),
+                true => keep_alive_at,
+            };
         }
         self.transmit()
     }

@@ -69,8 +69,18 @@ impl Links {
     /// Queues a message, of at least one byte. False if there is no link, or no room in its queue, or if the message is
     /// larger than `MESSAGE_BYTES_MAX`: then it is dropped, as the network could have dropped it. Never waits.
     pub fn send(&self, to: MemberNumber, message: Vec<u8>) -> bool {
-        assert!(!message.is_empty(), "an empty message for member {to}");
-        self.shared.peers.read().get(&to).is_some_and(|peer| peer.send(message))
+        self.send_all(to, [message]) == 0
+    }
+
+    /// Queues messages as [`Links::send`] does, which leave together. Returns the number of those that were dropped.
+    pub fn send_all(&self, to: MemberNumber, messages: impl IntoIterator<Item = Vec<u8>>) -> u64 {
+        let messages = messages.into_iter().inspect(|message| {
+            assert!(!message.is_empty(), "an empty message for member {to}");
+        });
+        match self.shared.peers.read().get(&to) {
+            Some(peer) => peer.send(messages),
+            None => messages.count() as u64,
+        }
     }
 
     /// From now on these are the other members. Links to those that are gone or have moved are cut, a moment later.

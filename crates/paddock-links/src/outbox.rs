@@ -10,7 +10,7 @@ use super::stream::Stream;
 
 /// Bytes that may wait. A single message may be larger.
 pub(super) const QUEUE_BYTES_MAX: usize = 64 << 20;
-/// A larger message is left to the thread: the sender would spend its time on copying it into the socket.
+/// More bytes are left to the thread: the sender would spend its time on copying it into the socket.
 const WRITTEN_BY_SENDER_MAX: usize = 64 << 10;
 /// Messages that follow each other faster are a burst, which one write of the thread carries better than many of the
 /// sender.
@@ -62,28 +62,34 @@ impl Outbox {
         !self.is_closed && fits && bytes <= MESSAGE_BYTES_MAX
     }
 
-    /// Adds a message and writes it if nothing else is being written. True if the thread has to be woken for it.
-    pub(super) fn push(&mut self, message: Vec<u8>, stream: &Stream) -> bool {
+    /// Adds a message, behind which [`Outbox::end_push`] is to be called.
+    pub(super) fn push(&mut self, message: Vec<u8>) {
+        self.add(message);
+    }
+
+    /// Writes what was pushed if nothing else is being written. True if the thread has to be woken for it.
+    pub(super) fn end_push(&mut self, stream: &Stream) -> bool {
         let pushed_before = std::mem::replace(&mut self.pushed_at, Instant::now());
         let is_burst = self.pushed_at.duration_since(pushed_before) < BURST;
-        let is_small = message.len() <= WRITTEN_BY_SENDER_MAX;
-        self.add(message);
         if self.with_thread {
             return false;
         }
-        if is_small && !is_burst {
+        // Nothing waits but what has just been pushed.
+        if self.bytes <= WRITTEN_BY_SENDER_MAX && !is_burst {
             self.write_at_once(stream);
         }
         self.with_thread = !self.waiting.is_empty();
         self.with_thread
     }
 
-    /// Adds a heartbeat if nothing was sent for `quiet`.
-    pub(super) fn keep_alive(&mut self, quiet: Duration) {
+    /// Adds a heartbeat if nothing was sent for `quiet`. Returns the time at which that is to be looked at again.
+    pub(super) fn keep_alive(&mut self, quiet: Duration) -> Instant {
         if self.bytes == 0 && self.pushed_at.elapsed() >= quiet {
             self.pushed_at = Instant::now();
             self.add(Vec::new());
         }
+        // What the socket does not take is looked at now and then.
+        (self.pushed_at + quiet).max(Instant::now() + quiet / 4)
     }
 
     fn add(&mut self, payload: Vec<u8>) {

@@ -74,13 +74,16 @@ impl Peer {
         }
     }
 
-    pub(super) fn send(&self, message: Vec<u8>) -> bool {
-        let link = self.link();
-        let is_sent = link.is_some_and(|link| link.send(message));
-        if !is_sent {
-            self.dropped.fetch_add(1, Ordering::Relaxed);
+    /// Sends messages together. Returns the number of those that were dropped.
+    pub(super) fn send(&self, messages: impl IntoIterator<Item = Vec<u8>>) -> u64 {
+        let dropped = match self.link() {
+            Some(link) => link.send(messages),
+            None => messages.into_iter().count() as u64,
+        };
+        if dropped > 0 {
+            self.dropped.fetch_add(dropped, Ordering::Relaxed);
         }
-        is_sent
+        dropped
     }
 
     pub(super) fn address(&self) -> String {

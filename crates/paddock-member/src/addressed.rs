@@ -23,6 +23,12 @@ pub(crate) fn seal(group: GroupNumber, message: Vec<u8>) -> Vec<u8> {
     sealed
 }
 
+/// True if a message, as a member has sent it, is about the log, the leader or the members, as most are, and not about a snapshot.
+pub fn is_of_log(sealed: &[u8]) -> bool {
+    let head_bytes = if sealed.first() == Some(&OF_GROUP) { HEAD_BYTES } else { 0 };
+    sealed.get(head_bytes..).is_some_and(paddock_replica::is_of_log)
+}
+
 /// The group of a message that has come, and the message; `None` if its head is not whole.
 pub(crate) fn open(mut sealed: Vec<u8>) -> Option<(GroupNumber, Vec<u8>)> {
     if sealed.first() != Some(&OF_GROUP) {

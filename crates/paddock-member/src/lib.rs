@@ -23,6 +23,7 @@ mod settings;
 mod shell;
 mod snapshots;
 
+pub use addressed::is_of_log;
 #[cfg(feature = "testing")]
 pub use addressed::open_message;
 pub use clock::{Clock, StateLock};

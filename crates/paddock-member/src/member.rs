@@ -376,6 +376,8 @@ impl Member {
                 GroupWork::Gathered { is_idle } => gathered = Some(gathered.unwrap_or(true) && is_idle),
             }
         }
+        // Messages of all groups to one member leave together.
+        shell.flush();
         match gathered {
             // The others write in the next round: no client that is answered now waits for their disk.
             _ if has_answered => Ok(Work::Done),
@@ -440,6 +442,7 @@ impl Member {
 
     /// Carries out the effects that concern other members and need not wait for the disk.
     fn talk(&mut self, at: usize, shell: &mut impl Shell) {
+        let are_several = self.groups.len() > 1;
         let MemberGroup { number, group, effects, snapshots, incoming, .. } = &mut self.groups[at];
         effects.differing.drain(..).for_each(|member| shell.raise_alarm(number_of(member)));
         for (from, cluster) in effects.foreign.drain(..) {
@@ -447,6 +450,9 @@ impl Member {
         }
         for (to, message) in effects.messages.drain(..) {
             shell.send(number_of(to), addressed::seal(*number, message));
+        }
+        if !are_several {
+            shell.flush();
         }
         if std::mem::take(&mut effects.wants_snapshot) {
             snapshots.want();

@@ -12,8 +12,11 @@ use crate::snapshots::{SnapshotOrder, Taken};
 
 /// The process around a member. It keeps the state, so that it can answer reads without the member.
 pub trait Shell: Clock {
-    /// Sends a message to another member. One that is lost is sent again, or was not needed.
+    /// Sends a message to another member, at the latest when [`Shell::flush`] is called. One that is lost is sent again, or was not needed.
     fn send(&mut self, to: MemberNumber, message: Vec<u8>);
+
+    /// No other message is sent for now: those that are held back to be sent together leave.
+    fn flush(&mut self) {}
 
     /// Cuts the link to a peer that belongs to another ensemble, whose id this is.
     fn refuse(&mut self, peer: MemberNumber, cluster: u64);

@@ -1,7 +1,8 @@
 //! Confirmations of a leader for the reports that members send it (`contact.rs`), its own among them.
 //!
-//! The leader asks its quorum if it still leads. An answer to a question confirms the reports that had come before it was
-//! asked. Nothing of this outlives the term: the next leader is sent new reports.
+//! The leader asks its quorum if it still leads, once for each tick. An answer to a question confirms the reports that had come before it was
+//! asked. A member that is a quorum together with the leader, as one of two other voters is, is sent its confirmation beside the question: it sees
+//! itself that it knows of no later term. Nothing of this outlives the term: the next leader is sent new reports.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -29,8 +30,18 @@ impl Confirming {
         *newest = if newest.0 == process { (process, report.max(newest.1)) } else { (process, report) };
     }
 
+    /// Takes the reports of some members that came after the last question.
+    pub(crate) fn take_received(&mut self, is_of: impl Fn(u64) -> bool) -> Reports {
+        self.received.extract_if(.., |member, _| is_of(*member)).collect()
+    }
+
     pub(crate) fn tick(&mut self) {
         self.ticks_since_asked += 1;
+    }
+
+    /// True if a tick has passed since the quorum was asked last: then an answer was waited for.
+    pub(crate) fn is_behind(&self) -> bool {
+        self.ticks_since_asked > 0
     }
 
     /// True if there is a reason to ask the quorum.

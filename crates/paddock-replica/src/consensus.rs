@@ -141,6 +141,14 @@ impl Consensus {
         &self.membership
     }
 
+    /// True if this member and another one are most of the voters, and that does not change.
+    pub(crate) fn is_quorum_with(&self, other: u64) -> bool {
+        let Membership { voters, .. } = &self.membership;
+        let are_voters =
+            other != self.node.raft.id && [self.node.raft.id, other].iter().all(|id| voters.contains(id));
+        are_voters && voters.len() <= 3 && !self.membership.is_joint() && !self.is_changing()
+    }
+
     /// The index of the last entry here.
     pub(crate) fn last_entry(&self) -> u64 {
         self.node.raft.raft_log.last_index()
@@ -214,7 +222,20 @@ impl Consensus {
         self.withheld = Consensus::ELECTION_TICKS;
     }
 
-    pub(crate) fn tick(&mut self) {
+    /// A tick has passed. Without `sends_heartbeats` a leader sends none that asks nothing.
+    pub(crate) fn tick(&mut self, sends_heartbeats: bool) {
+        let queued = self.node.raft.msgs.len();
+        self.tick_library();
+        if !sends_heartbeats {
+            let is_plain = |message: &Message| {
+                message.msg_type == MessageType::MsgHeartbeat && message.context.is_empty()
+            };
+            let ticked = self.node.raft.msgs.split_off(queued);
+            self.node.raft.msgs.extend(ticked.into_iter().filter(|message| !is_plain(message)));
+        }
+    }
+
+    fn tick_library(&mut self) {
         self.withheld = self.withheld.saturating_sub(1);
         if self.is_silent {
             self.node.raft.election_elapsed += 1;
@@ -302,7 +323,7 @@ impl Consensus {
         let round = Round {
             install,
             answers: ready.take_read_states().iter().filter_map(answer).collect(),
-            messages: to_peers(ready.take_messages()),
+            messages: to_peers(last_heartbeats(ready.take_messages())),
             messages_once_persisted: to_peers(ready.take_persisted_messages()),
             vote: ready.hs().map(|hs| (hs.term, hs.vote)),
             number: ready.number(),
@@ -361,6 +382,26 @@ impl Consensus {
         self.node.advance_apply_to(index);
         self.node.mut_store().trim(index);
     }
+}
+
+/// Leaves out heartbeats behind which another one goes to the same member. Each carries the newest question, whose answer answers those
+/// before it.
+fn last_heartbeats(mut messages: Vec<Message>) -> Vec<Message> {
+    let is_heartbeat = |message: &Message| message.msg_type == MessageType::MsgHeartbeat;
+    if messages.iter().filter(|message| is_heartbeat(message)).nth(1).is_none() {
+        return messages;
+    }
+    let mut told = Vec::new();
+    messages.reverse();
+    messages.retain(|message| {
+        let is_older = is_heartbeat(message) && told.contains(&message.to);
+        if is_heartbeat(message) {
+            told.push(message.to);
+        }
+        !is_older
+    });
+    messages.reverse();
+    messages
 }
 
 fn answer(state: &ReadState) -> Option<(Question, u64)> {
@@ -430,11 +471,11 @@ mod tests {
         for _ in 0..2 {
             consensus.step(heartbeat.clone());
             for _ in 1..Consensus::SILENCE_TICKS {
-                consensus.tick();
+                consensus.tick(true);
                 assert_eq!(consensus.leadership().leader, Some(2));
             }
         }
-        consensus.tick();
+        consensus.tick(true);
         assert_eq!(consensus.leadership().leader, None);
         assert_eq!(consensus.node.raft.state, StateRole::Follower);
         consensus.step(heartbeat);

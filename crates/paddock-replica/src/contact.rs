@@ -1,8 +1,9 @@
 //! Contact of a member with a leader that a quorum follows.
 //!
 //! A client that is connected believes that its session lives. So a member keeps a client's connection only as long as
-//! no leader can have ended the session elsewhere. Each tick it sends the leader a numbered report of the sessions that
-//! it has heard. The leader asks its quorum if it still leads, and confirms the reports that it had before it asked
+//! no leader can have ended the session elsewhere. Once for each tick it sends the leader a numbered report of the sessions that
+//! it has heard, with its answer to the leader's next heartbeat, and without one when another tick has passed. The leader asks its quorum if it
+//! still leads, and confirms the reports that it had before it asked
 //! (`confirming.rs`). When report `n` is confirmed, a leader that a quorum followed knew of every session that was heard
 //! here before `n` was sent: that time is the member's last contact.
 //!
@@ -26,10 +27,22 @@ pub(crate) struct Contact {
     next_number: u64,
     /// Reports that are confirmed, each with the entry that has to be applied before that counts.
     unapplied: Vec<(u64, u64)>,
-    is_due: bool,
+    due: Due,
+    /// The leader has sent a heartbeat since reports were last looked at.
+    has_heartbeat: bool,
     confirmed_ms: u64,
     /// The member that spoke as leader last, for a member that cannot follow because its disk is full.
     speaker: Option<u64>,
+}
+
+/// Moment at which the next report is to be sent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Due {
+    #[default]
+    Later,
+    /// With the answer to the leader's next heartbeat: one packet instead of two.
+    WithHeartbeat,
+    Now,
 }
 
 impl Contact {
@@ -40,7 +53,8 @@ impl Contact {
             sent: VecDeque::new(),
             next_number: 1,
             unapplied: Vec::new(),
-            is_due: false,
+            due: Due::Later,
+            has_heartbeat: false,
             confirmed_ms: now_ms,
             speaker: None,
         }
@@ -65,11 +79,28 @@ impl Contact {
 
     /// A report is to be sent as soon as there is a leader.
     pub(crate) fn make_due(&mut self) {
-        self.is_due = true;
+        self.due = Due::Now;
     }
 
+    /// A tick has passed: a report is to be sent with the answer to the next heartbeat, or at once if there was none since the last tick.
+    pub(crate) fn tick(&mut self) {
+        self.due = if self.due == Due::Later { Due::WithHeartbeat } else { Due::Now };
+    }
+
+    /// The leader has sent a heartbeat, which is about to be answered.
+    pub(crate) fn note_heartbeat(&mut self) {
+        self.has_heartbeat = true;
+    }
+
+    /// True if a report is to be sent now by a member that does not lead. To be asked whenever messages are about to leave.
+    pub(crate) fn takes_turn(&mut self) -> bool {
+        let has_heartbeat = std::mem::take(&mut self.has_heartbeat);
+        self.due == Due::Now || self.due == Due::WithHeartbeat && has_heartbeat
+    }
+
+    /// True if a leader, which has no other one to wait for, is to report to itself.
     pub(crate) fn is_due(&self) -> bool {
-        self.is_due
+        self.due != Due::Later
     }
 
     pub(crate) fn note_speaker(&mut self, leader: u64) {
@@ -84,7 +115,7 @@ impl Contact {
     pub(crate) fn report(&mut self, now_ms: u64) -> (u64, Vec<SessionId>) {
         let number = self.next_number;
         self.next_number += 1;
-        self.is_due = false;
+        self.due = Due::Later;
         self.sent.push_back((number, now_ms));
         if self.sent.len() > REPORTS_MAX {
             self.sent.pop_front();
@@ -143,6 +174,27 @@ mod tests {
         contact.confirm(3, 0, 0);
         assert_eq!(contact.confirmed_ms(), 300);
         assert_eq!(contact.report(400), (4, vec![B]), "it was heard after the report was sent");
+    }
+
+    #[test]
+    fn a_report_goes_with_a_heartbeat_or_a_tick_later() {
+        let mut contact = Contact::new(0);
+        contact.note_heartbeat();
+        assert!(!contact.takes_turn(), "nothing is due");
+        contact.tick();
+        assert!(!contact.takes_turn(), "the heartbeat before was answered without one");
+        contact.note_heartbeat();
+        assert!(contact.takes_turn());
+        contact.report(100);
+        contact.note_heartbeat();
+        assert!(!contact.takes_turn(), "one for each tick");
+        contact.tick();
+        assert!(!contact.takes_turn());
+        contact.tick();
+        assert!(contact.takes_turn(), "no heartbeat has come");
+        contact.report(300);
+        contact.make_due();
+        assert!(contact.takes_turn(), "another member leads");
     }
 
     #[test]

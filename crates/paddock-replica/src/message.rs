@@ -218,9 +218,9 @@ const SYNC_MARK: [u8; 4] = *b"\0syn";
 /// Mark in front of the feature level at the end of a sign of presence.
 const LEVEL_MARK: [u8; 4] = *b"\0lvl";
 
-/// True if a message is about the log or the leader, as most are, and not about a snapshot.
+/// True if a message is about the log, the leader or the members, as most are, and not about a snapshot.
 pub fn is_of_log(message: &[u8]) -> bool {
-    matches!(message.get(Envelope::BYTES), Some(&(RAFT | FORWARD | HEARD | CONFIRMED)))
+    matches!(message.get(Envelope::BYTES), Some(&(RAFT | FORWARD | HEARD | CONFIRMED | PRESENT | CLOCK)))
 }
 
 impl PeerMessage {

@@ -13,6 +13,9 @@ use crate::member_profiles::MemberProfiles;
 const SILENCE_MS: u64 = 1500;
 /// Ticks between two messages that tell the other members that this one runs.
 const PRESENT_TICKS: u64 = 5;
+/// Ticks between two heartbeats of a group that is not the home group. All of a member's groups have them at the same tick, so that those to one
+/// member are one packet.
+const GROUP_HEARTBEAT_TICKS: u64 = 3;
 
 #[derive(Debug, Default)]
 pub(crate) struct Processes {
@@ -80,6 +83,11 @@ impl Processes {
     pub(crate) fn tick(&mut self) -> bool {
         self.ticks += 1;
         self.ticks.is_multiple_of(PRESENT_TICKS)
+    }
+
+    /// True at the ticks at which the groups beside the home group have their heartbeats.
+    pub(crate) fn is_heartbeat_of_groups(&self) -> bool {
+        self.ticks.is_multiple_of(GROUP_HEARTBEAT_TICKS)
     }
 
     /// The link to the member has ended.

@@ -355,7 +355,8 @@ impl Replica<'_> {
         // A snapshot that is not on disk yet has taken the place of entries that the Raft library would look at before it stands
         // for election.
         if !self.group.applied.is_installing() {
-            self.group.consensus.tick();
+            let sends_heartbeats = self.group.is_home() || self.presence.processes.is_heartbeat_of_groups();
+            self.group.consensus.tick(sends_heartbeats);
         }
         self.group.requests.tick();
         self.group.transfer.complaints.tick();
@@ -402,7 +403,7 @@ impl Replica<'_> {
         if self.group.consensus.is_alone() {
             self.presence.contact.be_alone(now.monotonic_ms);
         } else {
-            self.presence.contact.make_due();
+            self.presence.contact.tick();
         }
         self.presence.rosters.set_knows_home(!self.group.joining.is_silent());
         self.follow_files(now);

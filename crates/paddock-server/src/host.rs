@@ -23,8 +23,8 @@ use quota_report::QuotaReport;
 pub(crate) use run::round;
 pub(crate) use run::{Engine, Inbox, run};
 
-/// Pause between two looks at the watches that connections leave behind.
-const SWEEP_INTERVAL: Duration = Duration::from_millis(100);
+/// The least pause between two looks at the watches that connections leave behind. The engine looks with its ticks.
+const SWEEP_INTERVAL: Duration = Duration::from_millis(50);
 /// The time between two slices of them, in which everybody else finds the state free.
 const SWEEP_PAUSE: Duration = Duration::from_millis(1);
 
@@ -33,8 +33,10 @@ pub(crate) struct EngineHost {
     shared: Arc<Shared>,
     outboxes: Outboxes,
     quota_report: QuotaReport,
-    /// Time at which watches of connections that are gone are removed next.
+    /// Time from which on watches of connections that are gone are removed next.
     next_sweep: Instant,
+    /// There were more of them than one slice removes.
+    has_more_to_sweep: bool,
 }
 
 impl EngineHost {
@@ -44,6 +46,7 @@ impl EngineHost {
             outboxes: Outboxes::new(shared.mailboxes.count()),
             quota_report: QuotaReport::new(now),
             next_sweep: now,
+            has_more_to_sweep: false,
             shared,
         }
     }
@@ -90,17 +93,19 @@ impl EngineHost {
         self.quota_report.tell(&self.shared);
     }
 
-    /// Time at which `sweep_watches` has something to do.
-    pub(crate) fn next_sweep(&self) -> Instant {
-        self.next_sweep
+    /// Time at which `sweep_watches` goes on, if it has not come to an end.
+    pub(crate) fn next_slice(&self) -> Option<Instant> {
+        self.has_more_to_sweep.then_some(self.next_sweep)
     }
 
-    /// Removes some of the watches that connections have left behind, if it is time. There may be millions.
+    /// Removes some of the watches that connections have left behind, if it is time. There may be millions. To be called with each tick, and at
+    /// [`EngineHost::next_slice`].
     pub(crate) fn sweep_watches(&mut self) {
         let now = Instant::now();
         if now >= self.next_sweep {
-            let is_more = self.look_after_watches();
-            self.next_sweep = Instant::now() + if is_more { SWEEP_PAUSE } else { SWEEP_INTERVAL };
+            self.has_more_to_sweep = self.look_after_watches();
+            let pause = if self.has_more_to_sweep { SWEEP_PAUSE } else { SWEEP_INTERVAL };
+            self.next_sweep = Instant::now() + pause;
         }
     }
 
@@ -162,6 +167,7 @@ fn let_go(
     let deaths = state.take_deaths();
     drop(state);
     shared.change_signal.notify();
+    shared.memory_pace.stir();
     woken.into_iter().for_each(|worker| shared.mailboxes.of(worker).wake());
     if let Some(audit) = &shared.opened.audit {
         deaths.iter().for_each(|(session, path)| audit.ephemeral_deleted(session.0, path));

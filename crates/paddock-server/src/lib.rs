@@ -41,6 +41,7 @@ mod mirror;
 mod operator;
 mod own_log;
 mod permissions;
+mod quiet_pace;
 mod reports;
 mod server;
 mod server_limit;

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use crossbeam_channel::{RecvTimeoutError, Sender, bounded};
 use paddock_os::memory;
 use paddock_os::process;
 use paddock_os::threads::spawn;
@@ -15,6 +14,8 @@ use crate::shared::Shared;
 
 /// Interval at which memory is compared with its limit.
 const INTERVAL: Duration = Duration::from_millis(100);
+/// Interval at which it is compared while the state stays as it is, no connection comes or goes, and little is asked for.
+const QUIET_INTERVAL: Duration = Duration::from_secs(1);
 /// Bytes that a znode takes beside its name and its data, roughly.
 const ZNODE_BYTES: u64 = 100;
 
@@ -34,18 +35,19 @@ const GIVING_PAUSES: u32 = 200;
 #[derive(Debug)]
 pub(crate) struct MemoryWatch {
     thread: JoinHandle<()>,
-    stop: Sender<()>,
+    shared: Arc<Shared>,
 }
 
 impl MemoryWatch {
     /// Starts the thread.
     pub(crate) fn start(shared: &Arc<Shared>) -> MemoryWatch {
-        let (stop, stopped) = bounded::<()>(0);
-        let shared = shared.clone();
+        let watched = shared.clone();
         let thread = spawn("memory", move || {
+            let shared = watched;
+            let mut looks = shared.memory_pace.begin();
             let mut giving = Giving::new(Instant::now());
             let has_page = shared.config.admin_listen.is_some();
-            while stopped.recv_timeout(INTERVAL) == Err(RecvTimeoutError::Timeout) {
+            while looks.wait(INTERVAL, QUIET_INTERVAL) {
                 compare(&shared);
                 giving.look(Instant::now(), held_by_clients(&shared), memory::give_back);
                 if has_page {
@@ -53,12 +55,12 @@ impl MemoryWatch {
                 }
             }
         });
-        MemoryWatch { thread, stop }
+        MemoryWatch { thread, shared: shared.clone() }
     }
 
     /// Ends the thread. Returns false if it has panicked.
     pub(crate) fn stop(self) -> bool {
-        drop(self.stop);
+        self.shared.memory_pace.end();
         self.thread.join().is_ok()
     }
 }

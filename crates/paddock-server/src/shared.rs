@@ -19,6 +19,7 @@ use crate::engine_report::{EngineBoard, EngineReport};
 use crate::lifecycle::Lifecycle;
 use crate::live::LiveConfig;
 use crate::mailboxes::Mailboxes;
+use crate::quiet_pace::QuietPace;
 use crate::server_limit::ServerLimit;
 use crate::statistics::Statistics;
 
@@ -54,6 +55,8 @@ pub(crate) struct Shared {
     pub(crate) life: Lifecycle,
     /// Wakes those who follow the changes of the state.
     pub(crate) change_signal: ChangeSignal,
+    /// Pace of the thread that looks at memory.
+    pub(crate) memory_pace: QuietPace,
 }
 
 impl Shared {
@@ -76,6 +79,7 @@ impl Shared {
             engine: EngineBoard::default(),
             life: Lifecycle::default(),
             change_signal: ChangeSignal::default(),
+            memory_pace: QuietPace::default(),
             live: LiveConfig::new(config.clone()),
             config,
         }

@@ -29,7 +29,7 @@ use origin::{Origin, Watch};
 const TARGET: &str = "paddock";
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 /// Time between two questions to a member whether it has stopped by itself.
-const HEALTH_INTERVAL: Duration = Duration::from_millis(100);
+const HEALTH_INTERVAL: Duration = Duration::from_millis(500);
 /// The thread on which the member starts is kept for its end, when the system may have no other to give.
 const FOR_EVER: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
 /// Exit code that a shell reports for a process that Ctrl-C ended.

@@ -4,6 +4,7 @@ use paddock_proto::{OpCode, encode};
 use paddock_state::Now;
 
 use super::Replica;
+use crate::confirming::Reports;
 use crate::durability::DiskRound;
 use crate::effects::Effects;
 use crate::founding::{FOUNDING_ROUND, first_entry, naming_commands};
@@ -61,7 +62,7 @@ impl Replica<'_> {
             for (question, index) in round.answers {
                 self.on_answer(question, index, effects);
             }
-            self.ask_if_still_leading();
+            self.ask_again(effects);
             self.group.durability.hold(round.number, round.messages_once_persisted);
             if round.install.is_some() {
                 assert!(
@@ -302,6 +303,7 @@ impl Replica<'_> {
 
     /// Reports to the leader, who may be this member, which sessions were heard.
     fn report_to_leader(&mut self, now: Now, effects: &mut Effects) {
+        let takes_turn = self.presence.contact.takes_turn();
         // Before it is admitted the leader may not listen to this process yet.
         if !self.presence.contact.is_due()
             || self.group.consensus.is_alone()
@@ -318,8 +320,8 @@ impl Replica<'_> {
                     number,
                 );
             }
-            self.ask_if_still_leading();
-        } else if let Some(leader) = self.reachable_leader() {
+            self.ask_if_still_leading(effects);
+        } else if let Some(leader) = self.reachable_leader().filter(|_| takes_turn) {
             let (number, sessions) = self.presence.contact.report(now.monotonic_ms);
             effects.messages.push((leader, PeerMessage::Heard { number, sessions }.encode()));
         }
@@ -332,16 +334,40 @@ impl Replica<'_> {
         if self.presence.is_disk_full { self.presence.contact.speaker().or(leader) } else { leader }
     }
 
+    /// A leader whose question was under way when it should have asked the next one asks that now. Else the next tick is soon enough for what it
+    /// was told since: one heartbeat for each tick carries all its questions.
+    fn ask_again(&mut self, effects: &mut Effects) {
+        if self.group.leading.as_ref().is_some_and(|leading| leading.confirming.is_behind()) {
+            self.ask_if_still_leading(effects);
+        }
+    }
+
     /// A leader asks its quorum, if there are reports to confirm.
-    fn ask_if_still_leading(&mut self) {
+    fn ask_if_still_leading(&mut self, effects: &mut Effects) {
         let Some(leading) = self.group.leading.as_mut().filter(|_| self.group.consensus.is_leader()) else {
             return;
         };
-        if leading.confirming.is_question_due() {
-            let question = self.group.requests.ask_as_leader();
-            leading.confirming.note_asked(question.asking);
-            self.group.consensus.ask_index(question);
+        if !leading.confirming.is_question_due() {
+            return;
         }
+        self.confirm_with_question(effects);
+        let question = self.group.requests.ask_as_leader();
+        if let Some(leading) = &mut self.group.leading {
+            leading.confirming.note_asked(question.asking);
+        }
+        self.group.consensus.ask_index(question);
+    }
+
+    /// Confirms the reports of members that are a quorum together with this leader, beside the question: where one of them finds no later term than
+    /// this leader's, no member leads in one. It looks at the term before the confirmation counts, so its answer need not come back first.
+    fn confirm_with_question(&mut self, effects: &mut Effects) {
+        let Some(ended_through) = self.ended_through().filter(|_| self.has_applied_own_entry()) else {
+            return;
+        };
+        let Some(leading) = &mut self.group.leading else { return };
+        let consensus = &self.group.consensus;
+        let reports = leading.confirming.take_received(|member| consensus.is_quorum_with(member));
+        self.confirm(reports, ended_through, effects);
     }
 
     /// Confirms reports: a quorum followed this leader after it was asked.
@@ -351,14 +377,28 @@ impl Replica<'_> {
         else {
             return;
         };
-        let term = self.group.leadership.term;
         let reports = leading.confirming.answer(question.asking);
         // Ends that are not proposed yet have no entry that others could wait for: later reports are confirmed.
+        let Some(ended_through) = self.ended_through() else { return };
+        self.confirm(reports, ended_through, effects);
+    }
+
+    /// Entry up to which sessions may have been ended by this leader and by those before it; none if this leader has announced ends that stand in no entry.
+    fn ended_through(&mut self) -> Option<u64> {
         let last = self.group.consensus.last_entry();
-        let Some(ended) = leading.ended_through(last) else { return };
+        let ended = self.group.leading.as_mut()?.ended_through(last)?;
         // Ends by former leaders are known once an entry of this term is applied.
-        let knows_all = self.group.applied.term() == term;
-        let ended_through = if knows_all { ended.max(self.presence.sessions.ended_through) } else { last };
+        let knows_all = self.has_applied_own_entry();
+        Some(if knows_all { ended.max(self.presence.sessions.ended_through) } else { last })
+    }
+
+    /// True once an entry of this leader's own term is applied.
+    fn has_applied_own_entry(&self) -> bool {
+        self.group.applied.term() == self.group.leadership.term
+    }
+
+    fn confirm(&mut self, reports: Reports, ended_through: u64, effects: &mut Effects) {
+        let term = self.group.leadership.term;
         for (member, (process, number)) in reports {
             if member == self.presence.options.member {
                 self.presence.contact.confirm(number, ended_through, self.group.applied.index());

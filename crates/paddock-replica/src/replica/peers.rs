@@ -174,6 +174,9 @@ impl Replica<'_> {
         if let Err(unknown) = check_levels(&message, self.presence.options.known_level) {
             return self.presence.levels.refuse(unknown);
         }
+        if self.group.is_home() && message.msg_type == MessageType::MsgHeartbeat {
+            self.presence.contact.note_heartbeat();
+        }
         self.group.consensus.step(message);
         self.follow_leadership(now);
     }
@@ -205,6 +208,9 @@ impl Replica<'_> {
         }
         if matches!(message.msg_type, MessageType::MsgHeartbeat | MessageType::MsgAppend) {
             self.presence.contact.note_speaker(from);
+        }
+        if message.msg_type == MessageType::MsgHeartbeat {
+            self.presence.contact.note_heartbeat();
         }
     }
 

@@ -50,9 +50,9 @@ impl WorkerHost {
         turn_us / 1000
     }
 
-    /// From now on some requests are all looked at again.
-    pub(super) fn begin_samples(&self) {
-        self.seen.set(0);
+    /// From now on some requests are all looked at again. Returns the number of those that have come since this was called last.
+    pub(super) fn begin_samples(&self) -> u32 {
+        self.seen.replace(0)
     }
 
     /// Looks at a request for what is asked for most, unless there are so many that one of them stands for others.

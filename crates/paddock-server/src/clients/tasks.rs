@@ -155,12 +155,20 @@ async fn deliver_mail(worker: &Rc<Worker>) {
     }
 }
 
-/// Reports the sessions that were heard, and closes connections when the member has lost contact to a quorum.
+/// Reports the sessions that were heard, and closes connections when the member has lost contact to a quorum. While nothing is heard the thread
+/// sleeps for as long as connections need not be looked at.
 async fn report_heard(worker: Rc<Worker>) {
-    let mut interval = tokio::time::interval(REPORT_INTERVAL);
-    interval.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     loop {
-        interval.tick().await;
+        match worker.patience() {
+            None => {
+                worker.heard().await;
+                tokio::time::sleep(REPORT_INTERVAL).await;
+            }
+            Some(patience) => tokio::select! {
+                () = worker.heard() => tokio::time::sleep(REPORT_INTERVAL).await,
+                () = tokio::time::sleep(patience.max(REPORT_INTERVAL)) => {}
+            },
+        }
         worker.report_heard();
     }
 }

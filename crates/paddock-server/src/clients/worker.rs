@@ -7,6 +7,7 @@ use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use paddock_cross_check::CrossCheck;
 use paddock_front::{Condition, Front, Reached};
@@ -15,6 +16,7 @@ use paddock_replica::Role;
 use paddock_state::ConnId;
 use paddock_statistics::stats::{ConnStats, TooMany};
 use tokio::net::TcpStream;
+use tokio::sync::Notify;
 
 use super::flush_queue::{self, FlushQueue};
 use super::group_commit::{GroupCommit, Outstanding};
@@ -30,6 +32,9 @@ use crate::shared::Shared;
 
 /// After this time in milliseconds without another one, a connection is taken to be the only one that wants something.
 const ALONE_MS: u64 = 20;
+
+/// Requests between two reports of sessions that may have grown what clients hold in memory.
+const MANY_REQUESTS: u32 = 100;
 
 #[derive(Debug)]
 pub(super) struct Worker {
@@ -52,6 +57,9 @@ pub(super) struct Worker {
     is_one_alone: Cell<bool>,
     pub(super) group_commit: GroupCommit,
     pub(super) flush_queue: FlushQueue,
+    /// Sessions were heard since the last report of them.
+    has_heard: Cell<bool>,
+    heard: Notify,
     /// Held by the connection that has a turn which may take long. The others of that kind queue, so that other ready connections wait for one
     /// of them, and not for all.
     pub(super) heavy_turn: tokio::sync::Mutex<()>,
@@ -83,6 +91,8 @@ impl Worker {
             is_one_alone: Cell::default(),
             group_commit: GroupCommit::default(),
             flush_queue: FlushQueue::default(),
+            has_heard: Cell::default(),
+            heard: Notify::new(),
             heavy_turn: tokio::sync::Mutex::default(),
         }
     }
@@ -143,6 +153,7 @@ impl Worker {
         }
         let wire = Rc::new(Wire::new(conn, socket, tls));
         self.wires.borrow_mut().insert(conn, wire.clone());
+        self.shared().memory_pace.stir();
         if let Some(check) = self.cross_check() {
             check.opened(conn);
         }
@@ -157,6 +168,7 @@ impl Worker {
     /// The connection has ended.
     pub(super) fn leave(&self, conn: ConnId) {
         self.wires.borrow_mut().remove(&conn);
+        self.shared().memory_pace.stir();
         if let Some(check) = self.cross_check() {
             check.closed(conn);
         }
@@ -181,7 +193,21 @@ impl Worker {
         }
         let has_read = self.front.borrow_mut().receive(wire.conn, bytes, now_ms, &self.host);
         self.flush_reached();
+        if !self.has_heard.get() && self.front.borrow().has_heard() {
+            self.has_heard.set(true);
+            self.heard.notify_one();
+        }
         self.end_turn(wire.conn, now_ms, has_read);
+    }
+
+    /// Returns when a session was heard that is to be reported.
+    pub(super) async fn heard(&self) {
+        self.heard.notified().await;
+    }
+
+    /// Time after which connections are to be looked at, though none was heard; `None` if there are none.
+    pub(super) fn patience(&self) -> Option<Duration> {
+        self.front.borrow().patience_ms(&self.host).map(Duration::from_millis)
     }
 
     /// Answers a four-letter word that takes long.
@@ -241,7 +267,10 @@ impl Worker {
     /// Tells the engine which sessions were heard, and closes the connections of those that others may end soon without this
     /// member, and of clients that do not read while little memory is left for others.
     pub(super) fn report_heard(&self) {
-        self.host.begin_samples();
+        if self.host.begin_samples() >= MANY_REQUESTS {
+            self.shared().memory_pace.stir();
+        }
+        self.has_heard.set(false);
         self.front.borrow_mut().report_heard();
         self.hand_over();
         self.front.borrow_mut().close_without_contact(&self.host);

@@ -6,6 +6,8 @@
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering::Relaxed;
 
 use paddock_member::{Member, MemberError};
 use paddock_replica::Input;
@@ -13,7 +15,7 @@ use paddock_state::ClientInput;
 use paddock_statistics::request_times;
 
 use super::combining::CombiningLock;
-use super::links;
+use super::links::{self, Delivery};
 use super::owner::{Engine, Message, TurnEnd};
 use super::shell::MemberShell;
 use crate::error::ServerError;
@@ -24,12 +26,22 @@ use crate::shared::Shared;
 /// first comes soon.
 pub(crate) const BORROWED_TURNS_MAX: usize = 4;
 
+/// The work for more bytes of messages takes so long that the links' thread is needed for others meanwhile.
+const QUICK_BYTES_MAX: usize = 4 << 10;
+
 /// The engine of a member, and the way to it.
 pub(crate) fn new(shared: &Arc<Shared>, member: Member) -> (Engine, MemberHandle) {
     let (sender, messages) = crossbeam_channel::unbounded();
     let shell = MemberShell::new(EngineHost::new(shared.clone()));
     let engine = Engine::new(shared.clone(), member, shell, messages);
     (engine, MemberHandle { shared: shared.clone(), lock: Arc::new(CombiningLock::new(sender)) })
+}
+
+/// Messages of other members that have come together, and are queued one after the other. Only the links' thread has it.
+#[derive(Debug, Default)]
+struct Burst {
+    /// Bytes of those that are queued, if nothing was in the queue before the first of them; else 0.
+    bytes_alone: AtomicUsize,
 }
 
 #[derive(Clone, Debug)]
@@ -43,8 +55,9 @@ impl MemberHandle {
     pub(crate) fn connect(&self, engine: &mut Engine) -> Result<(), ServerError> {
         let (cluster, process) = engine.identity();
         let handle = self.clone();
-        let links = links::start(&self.shared, cluster, process, move |input, is_quick| {
-            handle.take(Message::Member(input), if is_quick { BORROWED_TURNS_MAX } else { 0 }, || {});
+        let burst = Burst::default();
+        let links = links::start(&self.shared, cluster, process, move |input, bytes, delivery| {
+            handle.take_of_link(input, bytes, delivery, &burst);
         })?;
         engine.connect(links);
         Ok(())
@@ -81,8 +94,26 @@ impl MemberHandle {
         }
     }
 
-    fn take(&self, message: Message, turns_max: usize, mut meanwhile: impl FnMut()) {
+    fn take(&self, message: Message, turns_max: usize, meanwhile: impl FnMut()) {
         let is_first = self.lock.queue(message);
+        self.have_done(is_first, turns_max, meanwhile);
+    }
+
+    /// Takes a message of another member. Those that came together are worked off together, on the links' thread if they are small.
+    fn take_of_link(&self, input: Input, bytes: usize, delivery: Delivery, burst: &Burst) {
+        let is_first = self.lock.queue(Message::Member(input));
+        let before = burst.bytes_alone.swap(0, Relaxed);
+        let bytes = before + bytes;
+        let is_alone = (is_first || before > 0) && bytes <= QUICK_BYTES_MAX;
+        match delivery {
+            Delivery::Followed if is_alone => burst.bytes_alone.store(bytes, Relaxed),
+            Delivery::Last => self.have_done(is_alone, BORROWED_TURNS_MAX, || {}),
+            Delivery::Followed | Delivery::Slow => self.lock.wake(),
+        }
+    }
+
+    /// Sees to it that the engine takes what was queued: on this thread, if that was the first in the queue, or on its own.
+    fn have_done(&self, is_first: bool, turns_max: usize, mut meanwhile: impl FnMut()) {
         let work = |engine: &mut Engine| {
             let may_work = !engine.is_slow && engine.failure.is_none();
             may_work.then(|| engine.failure = engine.turns(turns_max, &mut meanwhile).err())

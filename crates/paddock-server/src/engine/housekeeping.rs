@@ -7,8 +7,6 @@ use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
 use paddock_os::threads::spawn;
 use paddock_storage::{Housekeeper, LogError};
 
-/// Pause of the housekeeper when there was nothing to do.
-const PAUSE: Duration = Duration::from_millis(100);
 /// Pause of the housekeeper when there was no room on the disk, or no descriptor.
 const PAUSE_FULL: Duration = Duration::from_secs(5);
 
@@ -16,14 +14,16 @@ const PAUSE_FULL: Duration = Duration::from_secs(5);
 #[derive(Debug)]
 pub(crate) struct Housekeeping {
     thread: JoinHandle<Result<(), LogError>>,
+    housekeeper: Housekeeper,
     stop: Sender<()>,
 }
 
 impl Housekeeping {
     pub(crate) fn start(housekeeper: Housekeeper) -> Housekeeping {
         let (stop, stopped) = bounded(0);
-        let thread = spawn("housekeeper", move || keep_house(&housekeeper, &stopped));
-        Housekeeping { thread, stop }
+        let of_thread = housekeeper.clone();
+        let thread = spawn("housekeeper", move || keep_house(&of_thread, &stopped));
+        Housekeeping { thread, housekeeper, stop }
     }
 
     /// True if it has ended by itself, because the disk failed.
@@ -34,6 +34,7 @@ impl Housekeeping {
     /// Ends the thread; `None` if it has panicked.
     pub(crate) fn stop(self) -> Option<Result<(), LogError>> {
         drop(self.stop);
+        self.housekeeper.end_waits();
         self.thread.join().ok()
     }
 }
@@ -56,10 +57,12 @@ fn keep_house(housekeeper: &Housekeeper, stop: &Receiver<()>) -> Result<(), LogE
             Err(error) => return Err(error),
         }
         // Each try on a full disk fills it up, as far as there is room.
-        let pause = if full { PAUSE_FULL } else { PAUSE };
-        match stop.recv_timeout(pause) {
-            Err(RecvTimeoutError::Timeout) => {}
-            _ => return Ok(()),
+        let is_over = match full {
+            true => stop.recv_timeout(PAUSE_FULL) != Err(RecvTimeoutError::Timeout),
+            false => !housekeeper.wait(),
+        };
+        if is_over {
+            return Ok(());
         }
     }
 }

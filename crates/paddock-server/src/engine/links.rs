@@ -6,10 +6,11 @@ use std::net::{Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 
 use paddock_links::{LinkEvent, LinkOptions, Links, MESSAGE_BYTES_MAX, PeerAddress, Timing};
+use paddock_member::is_of_log;
 use paddock_os::LookUp;
 use paddock_os::binding::ListenAt;
 use paddock_proto::{MemberNumber, Reach};
-use paddock_replica::{Cluster, Input, LogEntry, is_of_log};
+use paddock_replica::{Cluster, Input, LogEntry};
 use paddock_replica::{member_number, raft_id};
 use paddock_tls::Tls;
 
@@ -19,21 +20,28 @@ use crate::config::{Ensemble, EnsembleMember, TlsMode};
 use crate::error::ServerError;
 use crate::shared::Shared;
 
-/// The work for a larger message, in bytes, takes so long that the links' thread is needed for others meanwhile.
-const QUICK_BYTES_MAX: usize = 4 << 10;
-
 // A command is a part of a batch, which is a part of an entry: both add little.
 const _: () = assert!(Config::COMMAND_BYTES_MAX + (1 << 20) <= LogEntry::PAYLOAD_BYTES_MAX);
 // Raft says something with an entry.
 const _: () = assert!(LogEntry::PAYLOAD_BYTES_MAX + (1 << 20) <= MESSAGE_BYTES_MAX);
 
-/// Links to all other members; `None` for a member alone. Inputs of the engine go to `deliver`, each with true if the engine
-/// may work on the links' thread for it.
+/// Place of an input among those that came over a link together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Delivery {
+    /// Another one follows at once.
+    Followed,
+    /// The last one: the engine may work on the links' thread, if they are small.
+    Last,
+    /// One for which the engine is to be woken.
+    Slow,
+}
+
+/// Links to all other members; `None` for a member alone. Inputs of the engine go to `deliver`, each with the bytes of its message.
 pub(super) fn start(
     shared: &Arc<Shared>,
     cluster: Cluster,
     process: u64,
-    deliver: impl Fn(Input, bool) + Send + Sync + 'static,
+    deliver: impl Fn(Input, usize, Delivery) + Send + Sync + 'static,
 ) -> Result<Option<Links>, ServerError> {
     let config = &shared.config;
     let Some(ensemble) = &config.ensemble else { return Ok(None) };
@@ -60,12 +68,16 @@ pub(super) fn start(
     let of_links = shared.clone();
     let links = Links::start(options, move |event| match event {
         LinkEvent::Message { from, bytes, is_last } => {
-            let is_quick = is_last && bytes.len() <= QUICK_BYTES_MAX && is_of_log(&bytes);
-            deliver(Input::Peer { from: raft_id(from), bytes: bytes.to_vec() }, is_quick);
+            let delivery = match is_of_log(&bytes) {
+                true if is_last => Delivery::Last,
+                true => Delivery::Followed,
+                false => Delivery::Slow,
+            };
+            deliver(Input::Peer { from: raft_id(from), bytes: bytes.to_vec() }, bytes.len(), delivery);
         }
         LinkEvent::Down { peer } => {
             of_links.statistics.contacts.note(peer, false, wall_ms());
-            deliver(Input::LinkLost { peer: raft_id(peer) }, false);
+            deliver(Input::LinkLost { peer: raft_id(peer) }, 0, Delivery::Slow);
         }
         LinkEvent::Listening(addresses) => {
             if let Some(open) = addresses.into_iter().find(|address| !address.ip().is_loopback()) {

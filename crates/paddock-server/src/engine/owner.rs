@@ -181,7 +181,7 @@ impl Engine {
     }
 
     pub(super) fn rest(&self) -> Rest {
-        let until = self.next_tick.min(self.shell.host.next_sweep());
+        let until = self.shell.host.next_slice().map_or(self.next_tick, |slice| slice.min(self.next_tick));
         Rest { until, expects_more: self.inputs_taken >= INPUTS_OF_CROWD }
     }
 

@@ -19,6 +19,8 @@ pub(crate) struct MemberShell {
     pub(super) host: EngineHost,
     /// `None` for a member alone, and while the log is replayed: no member is greeted before the member knows what it has.
     links: Option<Links>,
+    /// Messages that leave together, each behind the number of its receiver.
+    messages: Vec<(MemberNumber, Vec<u8>)>,
     addresses: Addresses,
     snapshot: SnapshotThread,
 }
@@ -26,7 +28,13 @@ pub(crate) struct MemberShell {
 impl MemberShell {
     pub(crate) fn new(host: EngineHost) -> MemberShell {
         let addresses = Addresses::new(&host.shared().config);
-        MemberShell { host, addresses, links: None, snapshot: SnapshotThread::default() }
+        MemberShell {
+            host,
+            addresses,
+            links: None,
+            messages: Vec::new(),
+            snapshot: SnapshotThread::default(),
+        }
     }
 
     /// From now on the member talks to others.
@@ -57,9 +65,18 @@ impl Clock for MemberShell {
 
 impl Shell for MemberShell {
     fn send(&mut self, to: MemberNumber, message: Vec<u8>) {
-        // While the log is replayed there are none yet.
-        if let Some(links) = &self.links {
-            links.send(to, message);
+        self.messages.push((to, message));
+    }
+
+    fn flush(&mut self) {
+        // While the log is replayed there are no links yet.
+        let Some(links) = &self.links else { return self.messages.clear() };
+        // Messages to one receiver keep their order.
+        self.messages.sort_by_key(|(to, _)| *to);
+        let mut messages = self.messages.drain(..).peekable();
+        while let Some((to, first)) = messages.next() {
+            let others = std::iter::from_fn(|| Some(messages.next_if(|(next, _)| *next == to)?.1));
+            links.send_all(to, std::iter::once(first).chain(others));
         }
     }
 

@@ -93,7 +93,7 @@ pub(crate) async fn run<E: Engine>(
     tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut inputs = Vec::new();
     while !engine.has_ended() {
-        let sweep = Instant::from_std(host.next_sweep());
+        let slice = host.next_slice().map(Instant::from_std);
         let mut has_ticked = false;
         let first = tokio::select! {
             message = messages.recv() => Some(message.unwrap_or(Message::Close)),
@@ -102,7 +102,7 @@ pub(crate) async fn run<E: Engine>(
                 inputs.extend(engine.tick(host.now()));
                 None
             }
-            () = tokio::time::sleep_until(sweep) => None,
+            () = tokio::time::sleep_until(slice.unwrap_or_else(Instant::now)), if slice.is_some() => None,
         };
         let mut next = first.or_else(|| messages.try_recv().ok());
         while let Some(message) = next {

@@ -10,7 +10,7 @@
 
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 
 use super::LogError;
 use super::segment::spare_path;
@@ -34,6 +34,8 @@ struct HousekeeperShared {
     work: Mutex<()>,
     /// Held for moments only.
     stock: Mutex<Stock>,
+    /// There may be something to do, or nothing is to be waited for any more.
+    stirred: Condvar,
 }
 
 #[derive(Debug)]
@@ -48,6 +50,8 @@ struct Stock {
     next_number: u64,
     /// The directory has changes that are not synced, for want of a descriptor.
     is_name_unsynced: bool,
+    /// No caller is to wait for work any more.
+    is_over: bool,
 }
 
 /// A file that is allocated, zero and synced.
@@ -56,6 +60,14 @@ pub(super) struct Spare {
     pub(super) path: PathBuf,
     pub(super) file: Box<dyn DiskFile>,
     capacity: u64,
+}
+
+impl Stock {
+    /// True if something is left to do, where `spares_kept` segments are to be ready.
+    fn has_work(&self, spares_kept: usize) -> bool {
+        let is_short = self.ready.len() < spares_kept;
+        self.is_name_unsynced || is_short || !self.released.is_empty() || !self.used.is_empty()
+    }
 }
 
 impl Housekeeper {
@@ -69,13 +81,22 @@ impl Housekeeper {
         let used = spares.iter().map(|number| spare_path(dir, *number)).collect();
         let next_number = spares.last().map_or(0, |last| last + 1);
         let (ready, released) = Default::default();
-        let stock = Stock { segment_bytes, ready, used, released, next_number, is_name_unsynced: false };
+        let stock = Stock {
+            segment_bytes,
+            ready,
+            used,
+            released,
+            next_number,
+            is_name_unsynced: false,
+            is_over: false,
+        };
         let shared = HousekeeperShared {
             disk,
             dir: dir.to_owned(),
             spares_kept,
             work: Mutex::new(()),
             stock: Mutex::new(stock),
+            stirred: Condvar::new(),
         };
         Self { shared: Arc::new(shared) }
     }
@@ -100,6 +121,20 @@ impl Housekeeper {
         Ok(false)
     }
 
+    /// Waits until there is something to do. Returns false once [`Housekeeper::end_waits`] was called.
+    pub fn wait(&self) -> bool {
+        let kept = self.shared.spares_kept;
+        let is_idle = |stock: &mut Stock| !stock.is_over && !stock.has_work(kept);
+        let stock = self.shared.stirred.wait_while(self.stock(), is_idle);
+        !stock.expect("no one panics while housekeeping").is_over
+    }
+
+    /// From now on no caller waits for work.
+    pub fn end_waits(&self) {
+        self.stock().is_over = true;
+        self.shared.stirred.notify_all();
+    }
+
     /// The number of segments that are ready for use.
     pub fn ready(&self) -> usize {
         self.stock().ready.len()
@@ -117,18 +152,22 @@ impl Housekeeper {
             stock.segment_bytes = segment_bytes;
             let unfit = std::mem::take(&mut stock.ready);
             stock.used.extend(unfit.into_iter().map(|spare| spare.path));
+            self.shared.stirred.notify_all();
         }
     }
 
     /// Takes segments over that the log needs no more, the oldest first.
     pub(super) fn release(&self, path: PathBuf) {
         self.stock().released.push_back(path);
+        self.shared.stirred.notify_all();
     }
 
     /// Takes a file over that never became a segment.
     pub(super) fn retire_unborn(&self, path: &Path) -> Result<(), LogError> {
         let _working = lock(&self.shared.work);
-        self.rename_to_spare(path)
+        let retired = self.rename_to_spare(path);
+        self.shared.stirred.notify_all();
+        retired
     }
 
     /// Gives back what was taken and not used.
@@ -137,7 +176,8 @@ impl Housekeeper {
         if spare.capacity == stock.segment_bytes {
             stock.ready.push_front(spare)
         } else {
-            stock.used.push_back(spare.path)
+            stock.used.push_back(spare.path);
+            self.shared.stirred.notify_all();
         }
     }
 
@@ -150,6 +190,7 @@ impl Housekeeper {
         }
         loop {
             if let Some(spare) = self.stock().ready.pop_front() {
+                self.shared.stirred.notify_all();
                 return Ok(spare);
             }
             let _working = lock(&self.shared.work);
