@@ -216,7 +216,7 @@ impl Forwarding {
                     self.outgoing.push(SourceRequest::Sync { session: SessionId::NONE });
                 }
             }
-            ClientInput::Bind { .. } => {}
+            ClientInput::Bind { .. } | ClientInput::Seen { .. } => {}
             ClientInput::Resume { conn, resumption, .. } => {
                 let Resumption { session, timeout_ms, .. } = resumption;
                 self.conns.insert(conn);

@@ -48,7 +48,7 @@ impl ReadOnly {
                 self.conns.remove(&conn);
                 state.watches().drop_conn(conn);
             }
-            ClientInput::Touch { .. } | ClientInput::Bind { .. } => {}
+            ClientInput::Touch { .. } | ClientInput::Bind { .. } | ClientInput::Seen { .. } => {}
         }
     }
 

@@ -72,6 +72,8 @@ pub(crate) enum BadInput {
 pub(crate) struct Context<'t> {
     /// `None` for requests behind the greeting, which do not ask.
     pub(crate) tree: Option<&'t Tree>,
+    /// The largest zxid that a client can have seen, if it is not ahead of this member.
+    pub(crate) seen_max: Zxid,
     /// True while the member knows of no leader.
     pub(crate) is_looking: bool,
     /// Monotonic time in milliseconds.

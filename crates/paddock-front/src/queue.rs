@@ -106,6 +106,11 @@ impl<Span> Queue<Span> {
         slot == self.first
     }
 
+    /// Number of requests that the engine has not answered.
+    pub(crate) fn unanswered(&self) -> usize {
+        self.waiting.iter().filter(|waiting| waiting.early_reply.is_none()).count()
+    }
+
     /// Keeps a reply until all earlier requests have been answered.
     pub(crate) fn keep_early(&mut self, slot: Slot, reply: &[u8]) {
         let waiting = self.waiting.get_mut(slot.behind(self.first)).expect("the request waits");
@@ -212,5 +217,15 @@ mod tests {
         queue.push(0, (1, 50, false), b"", None, None);
         queue.pop(limits.unsent_bytes_max);
         assert_eq!(queue.capacity(limits.unsent_bytes_max, &limits), 1);
+    }
+
+    #[test]
+    fn a_request_that_was_answered_early_is_not_unanswered() {
+        let mut queue: Queue<()> = Queue::new(&Limits::default());
+        let slots = [1, 2, 3].map(|op| queue.push(0, (op, 50, false), b"/a", None, None));
+        queue.keep_early(slots[1], b"early");
+        assert_eq!((queue.unanswered(), queue.len()), (2, 3));
+        queue.pop(100);
+        assert_eq!((queue.unanswered(), queue.take_early().as_deref()), (1, Some(&b"early"[..])));
     }
 }

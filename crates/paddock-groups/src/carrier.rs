@@ -10,8 +10,11 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use paddock_proto::jute::Reader;
-use paddock_proto::{GroupsCommand, StreamItem};
-use paddock_tree::Streams;
+use paddock_proto::{GroupsCommand, StreamItem, Zxid};
+use paddock_tree::{PendingItem, Tree};
+
+use crate::givings::Givings;
+use crate::votes::Votes;
 
 /// Items that are proposed to a group at a time.
 const ITEMS_AT_ONCE: u64 = 256;
@@ -22,6 +25,8 @@ const LOST_TICKS: u32 = 20;
 #[derive(Debug, Default)]
 pub struct Carrier {
     by_group: BTreeMap<u32, Carried>,
+    votes: Votes,
+    givings: Givings,
 }
 
 /// The stream to one group.
@@ -29,8 +34,10 @@ pub struct Carrier {
 struct Carried {
     /// Number of the last item that the home group knows to be applied.
     acknowledged: u64,
-    /// Items behind that one.
-    pending: VecDeque<Vec<u8>>,
+    /// Number of the last item that is not kept here any more.
+    dropped: u64,
+    /// Items behind that one: those that were not acknowledged, and those that the group's replica here has not applied.
+    kept: VecDeque<PendingItem>,
     /// Number of the last item that the group has applied.
     received: u64,
     items: Proposed,
@@ -59,41 +66,80 @@ impl Proposed {
 
 impl Carried {
     fn last(&self) -> u64 {
-        self.acknowledged + self.pending.len() as u64
+        self.dropped + self.kept.len() as u64
     }
 
-    fn item(&self, number: u64) -> Option<&[u8]> {
-        let place = number.checked_sub(self.acknowledged + 1)?;
-        Some(self.pending.get(usize::try_from(place).ok()?)?)
+    fn item(&self, number: u64) -> Option<&PendingItem> {
+        let place = number.checked_sub(self.dropped + 1)?;
+        self.kept.get(usize::try_from(place).ok()?)
+    }
+
+    /// Drops items that are needed no more: the group's replica here knows them, and no other can lack them.
+    fn drop_known(&mut self) {
+        let known = self.acknowledged.min(self.received).saturating_sub(self.dropped);
+        let known = usize::try_from(known).unwrap_or(usize::MAX).min(self.kept.len());
+        self.kept.drain(..known);
+        self.dropped += known as u64;
     }
 }
 
 impl Carrier {
     /// The home group's replica here has come so far.
-    pub fn follow_home(&mut self, streams: &Streams) {
-        for (group, stream) in streams.iter() {
+    pub fn follow_home(&mut self, home: &Tree) {
+        self.votes.await_these(home.awaited_votes());
+        self.givings.follow_home(home);
+        for (group, stream) in home.streams().iter() {
             let carried = self.by_group.entry(group).or_default();
             if stream.last() == carried.last() && stream.acknowledged() == carried.acknowledged {
                 continue;
             }
-            let done = stream.acknowledged().saturating_sub(carried.acknowledged);
-            let done = usize::try_from(done).unwrap_or(usize::MAX).min(carried.pending.len());
-            carried.pending.drain(..done);
+            if stream.acknowledged() > carried.last() {
+                // Items have come and gone that this member has not seen: its replica of the home group was replaced.
+                (carried.dropped, carried.kept) = (stream.acknowledged(), VecDeque::new());
+            }
             carried.acknowledged = stream.acknowledged();
             let known = carried.last();
-            carried.pending.extend(stream.behind(known).map(|(_, item)| item.to_vec()));
+            carried.kept.extend(stream.behind(known).map(|(_, item)| item.clone()));
+            carried.drop_known();
         }
     }
 
-    /// A group's replica here has applied the items of its stream up to this number.
-    pub fn follow_group(&mut self, group: u32, received: u64) {
+    /// Groups whose states are to be shown by [`Carrier::follow_group`]: the home group waits for what they have.
+    pub fn awaited_groups(&self) -> Vec<u32> {
+        self.givings.from().collect()
+    }
+
+    /// A group's replica here is in this state.
+    pub fn follow_group(&mut self, group: u32, state: &Tree) {
+        self.votes.are_given(group, state.votes());
+        self.givings.follow_group(group, state);
+        let received = state.received_items();
         if received > 0 {
-            self.by_group.entry(group).or_default().received = received;
+            let carried = self.by_group.entry(group).or_default();
+            carried.received = received;
+            carried.drop_known();
         }
+    }
+
+    /// Level of another group's replica here, which has applied its group up to this zxid: the stamp up to which it lacks neither a
+    /// transaction of its group nor a decision of the home group, whose replica here has applied it up to `home`.
+    pub fn level(&self, group: u32, zxid: Zxid, home: Zxid) -> Zxid {
+        let Some(carried) = self.by_group.get(&group) else { return zxid.min(home) };
+        if carried.received < carried.dropped {
+            // What the replica lacks is not known here. It is in the group's log, and comes.
+            return Zxid(0);
+        }
+        let unknown = usize::try_from(carried.received - carried.dropped).unwrap_or(usize::MAX);
+        // The decisions of one entry of the home group need not stand in the order of their zxids.
+        let lacking = carried.kept.iter().skip(unknown).filter(|item| item.changes_znodes());
+        let below = lacking.map(|item| Zxid(item.decided.0 - 1)).min();
+        zxid.min(home).min(below.unwrap_or(home))
     }
 
     /// A tick has passed.
     pub fn tick(&mut self) {
+        self.votes.tick();
+        self.givings.tick();
         for carried in self.by_group.values_mut() {
             for proposed in [&mut carried.items, &mut carried.acknowledgement] {
                 proposed.ticks = proposed.ticks.saturating_add(1);
@@ -103,7 +149,7 @@ impl Carrier {
 
     /// Number of items that are not known to be applied, of all groups together.
     pub fn pending(&self) -> u64 {
-        self.by_group.values().map(|carried| carried.pending.len() as u64).sum()
+        self.by_group.values().map(|carried| carried.last() - carried.acknowledged).sum()
     }
 
     /// Gives `propose` the items that are to be put into the log of a group, which this member leads in this term.
@@ -116,15 +162,18 @@ impl Carrier {
         }
         for number in first..=last {
             let Some(item) = carried.item(number) else { return };
-            let item =
-                StreamItem::decode(&mut Reader::new(item)).expect("a state has items that can be read");
-            propose(&GroupsCommand::Item { number, item });
+            let decided = item.decided;
+            let item = StreamItem::decode(&mut Reader::new(&item.bytes));
+            let item = item.expect("a state has items that can be read");
+            propose(&GroupsCommand::Item { number, decided, item });
         }
         carried.items.note(term, last);
     }
 
-    /// Gives `propose` the acknowledgements that are to be put into the log of the home group, which this member leads in this term.
-    pub fn propose_acknowledgements(&mut self, term: u64, mut propose: impl FnMut(&GroupsCommand<'_>)) {
+    /// Gives `propose` the acknowledgements and votes that are to be put into the log of the home group, which this member leads in this term.
+    pub fn propose_answers(&mut self, term: u64, mut propose: impl FnMut(&GroupsCommand<'_>)) {
+        self.votes.propose(term, &mut propose);
+        self.givings.propose(term, &mut propose);
         for (group, carried) in &mut self.by_group {
             let number = carried.received.min(carried.last());
             if number > carried.acknowledged.max(carried.acknowledgement.in_term(term)) {
@@ -138,7 +187,7 @@ impl Carrier {
 #[cfg(test)]
 mod tests {
     use paddock_proto::{CreateMode, IdList, OpCode, SessionId, encode};
-    use paddock_tree::{Command, FeatureLevel, GroupFounders, RaisedLevel, Tree};
+    use paddock_tree::{Command, FeatureLevel, GroupFounders, RaisedLevel};
 
     use super::*;
 
@@ -159,7 +208,6 @@ mod tests {
             let mut bytes = Vec::new();
             Command::encode(SessionId::NONE, 5, IdList::NONE, op, body, &mut bytes);
             self.0.apply(&Command::decode(&bytes).unwrap()).result.unwrap();
-            self.0.end_entry();
         }
 
         fn take(&mut self, command: &GroupsCommand<'_>) {
@@ -183,6 +231,20 @@ mod tests {
         }
     }
 
+    /// A group's state that has applied `items`.
+    fn received(items: u64) -> Tree {
+        let mut tree = Tree::new();
+        tree.raise_level(&RaisedLevel::known(FeatureLevel::KNOWN));
+        for number in 1..=items {
+            let (mut body, mut bytes) = (Vec::new(), Vec::new());
+            let item = StreamItem::SplitPoint { path: "/a", acl: None };
+            GroupsCommand::Item { number, decided: Zxid(0), item }.encode(&mut body);
+            Command::encode(SessionId::NONE, 5, IdList::NONE, GroupsCommand::OP, &body, &mut bytes);
+            tree.apply(&Command::decode(&bytes).unwrap()).result.unwrap();
+        }
+        tree
+    }
+
     fn items(carrier: &mut Carrier, term: u64) -> Vec<u64> {
         let mut numbers = Vec::new();
         carrier.propose_items(1, term, |command| match command {
@@ -194,7 +256,7 @@ mod tests {
 
     fn acknowledged(carrier: &mut Carrier, term: u64) -> Vec<(u32, u64)> {
         let mut found = Vec::new();
-        carrier.propose_acknowledgements(term, |command| match command {
+        carrier.propose_answers(term, |command| match command {
             GroupsCommand::Acknowledge { group, number } => found.push((*group, *number)),
             other => panic!("{other:?}"),
         });
@@ -206,13 +268,13 @@ mod tests {
         let (mut home, mut carrier) = (Home::new(), Carrier::default());
         assert_eq!(items(&mut carrier, 3), []);
         home.add(2);
-        carrier.follow_home(home.0.streams());
+        carrier.follow_home(&home.0);
         assert_eq!((items(&mut carrier, 3), carrier.pending()), (vec![1, 2], 2));
         home.add(1);
-        carrier.follow_home(home.0.streams());
+        carrier.follow_home(&home.0);
         assert_eq!(items(&mut carrier, 3), [3]);
         assert_eq!(items(&mut carrier, 4), [1, 2, 3], "another leader may have been between");
-        carrier.follow_group(1, 2);
+        carrier.follow_group(1, &received(2));
         assert_eq!(items(&mut carrier, 4), []);
         (0..LOST_TICKS).for_each(|_| carrier.tick());
         assert_eq!((items(&mut carrier, 4), items(&mut carrier, 4)), (vec![3], vec![]));
@@ -222,19 +284,19 @@ mod tests {
     fn what_is_applied_is_acknowledged_and_no_more() {
         let (mut home, mut carrier) = (Home::new(), Carrier::default());
         home.add(5);
-        carrier.follow_home(home.0.streams());
+        carrier.follow_home(&home.0);
         assert_eq!(items(&mut carrier, 3).len(), 5);
         assert_eq!(acknowledged(&mut carrier, 7), [], "they are proposed only");
-        carrier.follow_group(1, 3);
+        carrier.follow_group(1, &received(3));
         assert_eq!(acknowledged(&mut carrier, 7), [(1, 3)]);
         assert_eq!(acknowledged(&mut carrier, 7), []);
         assert_eq!(acknowledged(&mut carrier, 8), [(1, 3)]);
         home.take(&GroupsCommand::Acknowledge { group: 1, number: 3 });
-        carrier.follow_home(home.0.streams());
+        carrier.follow_home(&home.0);
         assert_eq!((acknowledged(&mut carrier, 9), carrier.pending()), (vec![], 2));
         assert_eq!(items(&mut carrier, 4), [4, 5]);
         // The replica of the home group lags: the group has had more than it knows of.
-        carrier.follow_group(1, 9);
+        carrier.follow_group(1, &received(9));
         assert_eq!((items(&mut carrier, 5), acknowledged(&mut carrier, 9)), (vec![], vec![(1, 5)]));
     }
 
@@ -244,10 +306,10 @@ mod tests {
         home.add(5);
         home.take(&GroupsCommand::Acknowledge { group: 1, number: 4 });
         let mut carrier = Carrier::default();
-        carrier.follow_home(home.0.streams());
+        carrier.follow_home(&home.0);
         // Its replica of the group lags: the items before are in the group's log, and it does not lead.
         assert_eq!(items(&mut carrier, 3), []);
-        carrier.follow_group(1, 4);
+        carrier.follow_group(1, &received(4));
         assert_eq!(items(&mut carrier, 3), [5]);
     }
 
@@ -255,9 +317,9 @@ mod tests {
     fn a_long_stream_is_proposed_in_portions() {
         let (mut home, mut carrier) = (Home::new(), Carrier::default());
         home.add(ITEMS_AT_ONCE as usize + 3);
-        carrier.follow_home(home.0.streams());
+        carrier.follow_home(&home.0);
         assert_eq!(items(&mut carrier, 3).len(), ITEMS_AT_ONCE as usize);
-        carrier.follow_group(1, 2);
+        carrier.follow_group(1, &received(2));
         assert_eq!(items(&mut carrier, 3), [ITEMS_AT_ONCE + 1, ITEMS_AT_ONCE + 2]);
     }
 }

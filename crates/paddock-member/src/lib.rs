@@ -39,6 +39,7 @@ pub use live_log::find_entries;
 pub use member::{Member, MemberError, Work};
 pub use offline::{
     DirectoryInMaking, OfflineError, check_free, is_data_dir, make_directory, read_directory, read_snapshot,
+    read_whole_snapshot,
 };
 pub use recovery::RecoveryError;
 pub use settings::MemberSettings;

@@ -5,10 +5,11 @@
 
 mod between;
 mod others;
+mod routing;
 
 use std::sync::Arc;
 
-use paddock_groups::Carrier;
+use paddock_groups::{Carrier, Router};
 use paddock_proto::MemberNumber;
 use paddock_replica::{
     Applied, Cluster, Effects, Group, Input, Install, LogEntry, MemberFacts, Presence, Replica,
@@ -29,6 +30,7 @@ use crate::snapshots::{Mark, Snapshots, Taken};
 use crate::{Clock, Config, Shell, StateLock};
 use crate::{addressed, diverged, identity};
 use others::GroupState;
+use routing::RoutedState;
 
 // Every entry that the replica gives can be written.
 const _: () = assert!(LogEntry::PAYLOAD_BYTES_MAX <= PAYLOAD_BYTES_MAX);
@@ -153,8 +155,10 @@ pub struct Member {
     syncs: u64,
     /// Time at which something was written that has not been marked, in milliseconds of the monotonic clock.
     unmarked_since_ms: Option<u64>,
-    /// Answers of other groups than the home group, for which no connection waits.
-    unheard: Outboxes,
+    /// Answers and events of a group, on their way to the router.
+    mail: Outboxes,
+    /// Present from the moment on at which znodes are spread over several groups.
+    router: Option<Router>,
     /// The way of what the groups are to have of each other.
     carrier: Carrier,
     /// While the log is replayed, if it holds anything behind the snapshot.
@@ -203,12 +207,15 @@ impl Member {
             has_begun,
             syncs: 0,
             unmarked_since_ms: None,
-            unheard: Outboxes::new(1),
+            mail: Outboxes::new(1),
+            router: None,
             carrier: Carrier::default(),
             replay,
             _locks: locks,
         };
         member.begin_others(others, &state, now);
+        let points = state.tree().split_points();
+        member.follow_map((!points.is_empty(), points.are_spread()), 1);
         Ok((member, state))
     }
 
@@ -280,7 +287,8 @@ impl Member {
                 Input::Peer { from, bytes } => self.take_message(now, from, bytes),
                 Input::LinkLost { peer } => self.step_all(now, || Input::LinkLost { peer }),
                 Input::StepDown => self.step_all(now, || Input::StepDown),
-                // Clients, and what the process asks for, concern the home group.
+                Input::Client(input) => self.take_from_client(now, input),
+                // What the process asks for concerns the home group.
                 input => self.replica(0).step(now, input),
             }
         }
@@ -320,6 +328,7 @@ impl Member {
         let now = shell.now();
         self.step_all(now, || Input::Tick);
         self.carrier.tick();
+        self.router.iter_mut().for_each(Router::tick);
         self.carry_between_groups();
         if self.unmarked_since_ms.is_some_and(|since_ms| now.monotonic_ms - since_ms >= QUIET_MS) {
             self.mark()?;
@@ -367,6 +376,7 @@ impl Member {
     /// Carries out a round of what the groups ask for: what they have to write is synced together. To be called until there is nothing to
     /// do.
     pub fn work(&mut self, shell: &mut impl Shell) -> Result<Work, MemberError> {
+        self.route(shell);
         let (mut is_short, mut has_answered, mut gathered) = (false, false, None);
         for at in 0..self.groups.len() {
             match self.work_for(at, shell)? {
@@ -381,6 +391,7 @@ impl Member {
         match gathered {
             // The others write in the next round: no client that is answered now waits for their disk.
             _ if has_answered => Ok(Work::Done),
+            None if self.has_routes() => Ok(Work::Done),
             None if is_short => Ok(Work::Shortage),
             None => {
                 self.end_replay(shell);
@@ -490,21 +501,35 @@ impl Member {
         tracing::info!(zxid = %tree.zxid(), "snapshot of the leader installed");
         let now = shell.now();
         let mut replica = Replica::new(&mut self.presence, group);
+        let is_home = own_state.is_none();
         let put = |state: &mut Replicated, outboxes: &mut Outboxes| {
-            state.replace(tree, (install.index, install.term), install.membership.clone());
+            let (at, membership) = ((install.index, install.term), install.membership.clone());
+            if is_home {
+                state.replace(tree, at, membership);
+            } else {
+                state.replace_beside_others(tree, at, membership);
+            }
             replica.installed(now, state, outboxes);
         };
         match own_state {
             Some(state) => {
-                state.write(|state| put(state, &mut self.unheard));
+                state.write(|state| put(state, &mut self.mail));
+                self.end_routes(shell);
+                self.take_mail(at, shell);
                 self.follow_received(at);
             }
             None => {
                 let carrier = &mut self.carrier;
+                let (mut points, mut workers) = ((false, false), 0);
                 shell.change(|state, outboxes| {
                     put(state, outboxes);
-                    carrier.follow_home(state.tree().streams());
+                    carrier.follow_home(state.tree());
+                    let known = state.tree().split_points();
+                    points = (!known.is_empty(), known.are_spread());
+                    workers = outboxes.workers();
                 });
+                self.end_routes(shell);
+                self.follow_map(points, workers);
                 shell.members_changed();
                 self.found_new_groups(now);
             }
@@ -617,11 +642,25 @@ impl Member {
         shell.committed(&effects.committed);
         let mut replica = Replica::new(&mut self.presence, group);
         let mut applied = Applied::default();
-        let carrier = &mut self.carrier;
+        let Member { carrier, mail, router, .. } = self;
+        let (mut points, mut workers) = ((false, false), 0);
         shell.apply(&mut |mut held| {
-            applied = replica.apply(now, effects, &mut held);
+            if let Some(router) = router.as_mut() {
+                let workers = held.parts().1.workers();
+                if mail.workers() != workers {
+                    *mail = Outboxes::new(workers);
+                }
+                let mut routed = RoutedState { held: &mut held, mail, router };
+                applied = replica.apply(now, effects, &mut routed);
+                routed.pass_out();
+            } else {
+                applied = replica.apply(now, effects, &mut held);
+            }
             if are_several {
-                carrier.follow_home(held.parts().0.tree().streams());
+                let tree = held.parts().0.tree();
+                carrier.follow_home(tree);
+                points = (!tree.split_points().is_empty(), tree.split_points().are_spread());
+                workers = held.parts().1.workers();
             }
         });
         *writes += applied.commands as u64;
@@ -633,6 +672,8 @@ impl Member {
         }
         self.found_new_groups(now);
         if are_several {
+            self.follow_map(points, workers);
+            self.take_mail(0, shell);
             self.carry_between_groups();
         }
     }

@@ -36,6 +36,11 @@ pub enum OfflineError {
     Left { path: PathBuf },
     #[error("{} is not a data directory of Paddock", path.display())]
     NotADataDir { path: PathBuf },
+    #[error(
+        "znodes of {} lie in several Raft groups, and are not read together yet: bring them back with `paddock groups move HOST PATH --to 0`",
+        path.display()
+    )]
+    Spread { path: PathBuf },
     #[error("{} has no Raft group {group}", path.display())]
     NoSuchGroup { path: PathBuf, group: u32 },
     #[error("{action} {}", path.display())]
@@ -188,7 +193,19 @@ pub fn read_directory(disk: &dyn Disk, dir: &Path, log_dir: Option<&Path>) -> Re
     for entry in entries_behind(disk, &log_dir.unwrap_or(dir).join(LOG_DIR), last)? {
         apply_offline(&mut tree, &entry);
     }
-    Ok(tree)
+    whole(tree, dir)
+}
+
+/// State of a snapshot file, whatever its name, that has all znodes of its ensemble.
+///
+/// # Errors
+/// Also if some lie in other Raft groups.
+pub fn read_whole_snapshot(disk: &dyn Disk, path: &Path) -> Result<Tree, OfflineError> {
+    whole(read_snapshot(disk, path)?, path)
+}
+
+fn whole(tree: Tree, path: &Path) -> Result<Tree, OfflineError> {
+    if tree.has_all_znodes() { Ok(tree) } else { Err(OfflineError::Spread { path: path.to_owned() }) }
 }
 
 /// State of a snapshot file, whatever its name.

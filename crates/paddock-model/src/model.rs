@@ -139,6 +139,27 @@ impl Model {
         self.zxid = (self.zxid + 1).max(self.floor);
     }
 
+    /// The next write takes this zxid, which may be smaller than that of the last one: writes of several Raft groups have one order, and it is not quite
+    /// that of their zxids.
+    pub fn take_next(&mut self, zxid: Zxid) {
+        (self.zxid, self.floor) = (zxid.0 - 1, 0);
+    }
+
+    /// The member that serves a session that lives.
+    pub fn owner(&self, id: SessionId) -> Option<MemberNumber> {
+        self.sessions.get(&id).map(|session| session.owner)
+    }
+
+    /// Paths of the znodes that are not as they were in `before`.
+    pub fn changed_since(&self, before: &Model) -> Vec<Rc<str>> {
+        let is_other = |(path, node): &(&Rc<str>, &Rc<ModelZnode>)| {
+            before.nodes.get(*path).is_none_or(|former| !Rc::ptr_eq(former, node))
+        };
+        let changed = self.nodes.iter().filter(is_other).map(|(path, _)| path.clone());
+        let gone = before.nodes.keys().filter(|path| !self.nodes.contains_key(*path)).cloned();
+        changed.chain(gone).collect()
+    }
+
     /// The sessions that live, with their timeouts.
     pub fn sessions(&self) -> impl Iterator<Item = (SessionId, i32)> {
         self.sessions.iter().map(|(&id, session)| (id, session.timeout_ms))

@@ -10,6 +10,19 @@ impl Zxid {
     /// Zxid of a notification that no transaction caused (setWatches' catch-up events).
     pub const NONE: Zxid = Zxid(-1);
 
+    /// The lowest bits of a stamp count the transactions of a millisecond.
+    #[doc(hidden)]
+    pub const STAMP_COUNTER_BITS: u32 = 21;
+    /// The milliseconds of a stamp have 42 bits: they are enough until the year 2109.
+    #[doc(hidden)]
+    pub const STAMP_MS_MAX: i64 = (1 << 42) - 1;
+
+    /// The first zxid of a millisecond since 1970, where zxids are stamps: of several groups, which have to be compared.
+    #[doc(hidden)]
+    pub fn stamp(time_ms: i64) -> Zxid {
+        Zxid(time_ms.clamp(0, Zxid::STAMP_MS_MAX) << Zxid::STAMP_COUNTER_BITS)
+    }
+
     /// The zxid of the transaction after this one.
     pub fn next(self) -> Zxid {
         Zxid(self.0.checked_add(1).expect("63 bits of zxid outlast the member"))

@@ -26,7 +26,7 @@ pub use acl::{Acl, AclList, Id, IdList, Perms};
 pub use connect::{ConnectRequest, ConnectResponse, Extensions, PASSWORD_BYTES, Password, SessionSecret};
 pub use dialect::Dialect;
 pub use error::ErrorCode;
-pub use groups::{GroupsCommand, StreamItem};
+pub use groups::{GroupsCommand, StreamItem, Vote};
 pub use ids::{SessionId, Xid, Zxid};
 pub use jute::DecodeError;
 pub use member::{

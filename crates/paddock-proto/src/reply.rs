@@ -95,7 +95,8 @@ impl MultiResult<'_> {
     /// Operation code of a result that is an error.
     const ERROR_OP: i32 = -1;
 
-    fn encode(&self, out: &mut Vec<u8>) {
+    /// Appends the result, as it stands among those of its multi.
+    pub fn encode(&self, out: &mut Vec<u8>) {
         match self {
             MultiResult::Done(op, reply) => {
                 // createContainer and createTTL answer as create2 does.

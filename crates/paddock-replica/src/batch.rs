@@ -15,7 +15,7 @@ use paddock_tree::{Command, Origin};
 use crate::LogEntry;
 use crate::configuration::ConfigurationEntry;
 use crate::log_entry::{COMMANDS, COMMANDS_WITH_FLOOR};
-use crate::stamps::{STAMP_MS_MAX, StampClock, stamp};
+use crate::stamps::StampClock;
 
 /// Length of an entry's floor.
 const FLOOR_BYTES: usize = 8;
@@ -225,7 +225,7 @@ impl<'a> Batch<'a> {
 /// True if these bytes begin with a floor that a leader may have written.
 pub(crate) fn is_floor(bytes: &[u8]) -> bool {
     let floor = bytes.first_chunk().map(|floor| i64::from_be_bytes(*floor));
-    floor.is_some_and(|floor| (0..=stamp(STAMP_MS_MAX).0).contains(&floor))
+    floor.is_some_and(|floor| (0..=Zxid::stamp(Zxid::STAMP_MS_MAX).0).contains(&floor))
 }
 
 /// The floor for the zxids of a payload's commands, 0 for none, and its batches.
@@ -375,15 +375,15 @@ mod tests {
             stamped.add(&batch(1, 5, &[1]), at(1000));
             stamped.add(&batch(2, 6, &[2]), at(time_ms));
             let payload = stamped.take();
-            assert_eq!(floor(&payload), stamp(1000), "its first batch has decided");
+            assert_eq!(floor(&payload), Zxid::stamp(1000), "its first batch has decided");
             assert_eq!(batches(&payload).count(), 2);
         }
         assert_eq!((floor(&counted), floor(&[])), (Zxid(0), Zxid(0)));
         assert!(
-            is_floor(&stamp(i64::MAX).0.to_be_bytes()),
+            is_floor(&Zxid::stamp(i64::MAX).0.to_be_bytes()),
             "a clock does not make an entry that cannot be read"
         );
-        for other in [-1, stamp(i64::MAX).0 + 1, i64::MAX] {
+        for other in [-1, Zxid::stamp(i64::MAX).0 + 1, i64::MAX] {
             assert!(!is_floor(&i64::to_be_bytes(other)));
         }
         assert!(!is_floor(&[0; 7]));

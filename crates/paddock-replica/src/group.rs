@@ -1,6 +1,7 @@
 //! Parts that a member has for each Raft group: order, durability, requests under way.
 
-use paddock_state::{Garbage, Now};
+use paddock_proto::OpCode;
+use paddock_state::{Garbage, Now, QueuedRead};
 use paddock_tree::Origin;
 
 use crate::applied_position::AppliedPosition;
@@ -109,6 +110,22 @@ impl Group {
     /// The group's number; 0 is the home group.
     pub fn number(&self) -> u32 {
         self.number
+    }
+
+    /// The member and the start that number the batches of the group.
+    pub fn origin(&self) -> Origin {
+        self.requests.origin()
+    }
+
+    /// True while the member takes no writes in the group.
+    pub fn is_read_only(&self) -> bool {
+        self.read_only.is_active()
+    }
+
+    /// True if a read is answered while nothing can be written. What has to see everything that was written is not, and nothing is while the state is in
+    /// doubt.
+    pub fn answers_in_read_only(&self, read: &QueuedRead) -> bool {
+        !self.read_only.refuses_reads() && read.op != OpCode::Sync
     }
 
     /// The home group's log says who begins this group, if that was not known.

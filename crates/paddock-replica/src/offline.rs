@@ -32,7 +32,6 @@ pub fn apply_and_tell(tree: &mut Tree, entry: &LogEntry, tell: &mut dyn FnMut(&T
                 tell(tree, EntryPart::Command { command: &command, outcome: outcome.as_ref() });
             }
         }
-        tree.end_entry();
         return;
     };
     match &configuration {
@@ -81,7 +80,6 @@ pub fn apply_while(
             apply_command(tree, &command);
         }
     }
-    tree.end_entry();
     true
 }
 

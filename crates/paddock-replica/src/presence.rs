@@ -1,6 +1,7 @@
 //! Parts that a member has once, however many groups it holds: its disk and its process, the ensemble, its clients.
 
-use paddock_state::{Now, WatchTable};
+use paddock_proto::Zxid;
+use paddock_state::{ConnId, Now, WatchTable};
 use paddock_tree::{FeatureLevel, UnknownLevel};
 
 use crate::contact::Contact;
@@ -79,6 +80,21 @@ impl Presence {
     /// The level of a state that this member has been sent, and whose features its program does not know: it has to stop.
     pub fn unknown_level(&self) -> Option<&UnknownLevel> {
         self.levels.unknown()
+    }
+
+    /// The watch table of the member.
+    pub fn watches(&self) -> &WatchTable {
+        self.sessions.watches()
+    }
+
+    /// The largest stamp that any group can have given by now.
+    pub fn latest_stamp(&self, now: Now) -> Zxid {
+        self.clocks.clock().latest(now)
+    }
+
+    /// Serves no session any more. Returns the connections that served one, which are to be closed.
+    pub fn end_serving_all(&mut self) -> Vec<ConnId> {
+        self.sessions.end_all()
     }
 
     /// Groups that the member has to make, of which it was not told before.

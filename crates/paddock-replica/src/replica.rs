@@ -174,6 +174,8 @@ impl Replica<'_> {
             }
             ClientInput::Disconnect { conn } => self.group.requests.disconnect(conn),
             ClientInput::Touch { session } => self.hear(now, session),
+            // Zxids of one group need not be awaited.
+            ClientInput::Seen { .. } => {}
         }
     }
 
@@ -191,8 +193,8 @@ impl Replica<'_> {
             ClientInput::Connect { conn, timeout_ms, may_only_read, .. } => {
                 ReadOnlyRequest::Connect { conn, session: None, timeout_ms, may_only_read }
             }
-            // The client proves the same when it comes back.
-            ClientInput::Bind { .. } => return,
+            // The client proves the same when it comes back, and says the same.
+            ClientInput::Bind { .. } | ClientInput::Seen { .. } => return,
             ClientInput::Resume { conn, resumption, may_only_read } => {
                 let Resumption { session, timeout_ms, is_asking, .. } = resumption;
                 if !is_asking {

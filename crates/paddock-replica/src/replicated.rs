@@ -1,7 +1,7 @@
 //! State of a member together with its place in the log.
 
 use paddock_proto::{SessionId, Zxid};
-use paddock_state::{MemberFacts, State};
+use paddock_state::{MemberFacts, State, WatchTable};
 use paddock_tree::{OutcomeNote, Tree};
 
 use crate::{AppliedLog, LogEntry, Membership};
@@ -32,6 +32,18 @@ impl Replicated {
         self.applied_log.begin_anew(applied.0, tree.zxid());
         self.state.replace(tree);
         (self.applied, self.membership) = (applied, membership);
+    }
+
+    /// Puts the state of a snapshot in the place of this one, which is one of several of its member: watches stay.
+    pub fn replace_beside_others(&mut self, tree: Tree, applied: (u64, u64), membership: Membership) {
+        self.applied_log.begin_anew(applied.0, tree.zxid());
+        self.state.replace_tree(tree);
+        (self.applied, self.membership) = (applied, membership);
+    }
+
+    /// From now on changes are told to those who watch in this table.
+    pub fn share_watches(&mut self, watches: &WatchTable) {
+        self.state.share_watches(watches);
     }
 
     /// Puts a state that is equal to this one in its place, and keeps all watches and what clients are told of this member. Returns the

@@ -67,6 +67,12 @@ impl Requests {
         self.outstanding.origin()
     }
 
+    /// Number of the last batch that a command was submitted for; the batch may not have been closed yet.
+    pub(crate) fn submitted(&self) -> u64 {
+        let next = self.outstanding.next_number();
+        if self.batch.commands() > 0 { next } else { next - 1 }
+    }
+
     /// True if a batch has got a number of this start.
     pub(crate) fn has_numbered(&self) -> bool {
         self.outstanding.has_numbered()

@@ -90,6 +90,10 @@ impl Sessions {
         }
     }
 
+    pub(crate) fn watches(&self) -> &WatchTable {
+        &self.watches
+    }
+
     /// The connection that serves the session.
     pub(crate) fn conn(&self, session: SessionId) -> Option<ConnId> {
         self.serving.conn(session)

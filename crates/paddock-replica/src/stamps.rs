@@ -12,19 +12,10 @@ use paddock_state::Now;
 
 use crate::raft_id::logged;
 
-/// The lowest bits of a stamp count the transactions of a millisecond.
-pub(crate) const STAMP_COUNTER_BITS: u32 = 21;
-/// The milliseconds of a stamp have 42 bits: they are enough until the year 2109.
-pub(crate) const STAMP_MS_MAX: i64 = (1 << 42) - 1;
 /// A clock that is ahead of a quorum's by more than this many milliseconds is ignored.
 pub(crate) const CLOCK_BOUND_MS: i64 = 2000;
 /// Time in milliseconds for which a clock counts that a member has told.
 const TOLD_FOR_MS: u64 = 10_000;
-
-/// The first stamp of a millisecond.
-pub(crate) fn stamp(time_ms: i64) -> Zxid {
-    Zxid(time_ms.clamp(0, STAMP_MS_MAX) << STAMP_COUNTER_BITS)
-}
 
 /// Clock of the stamps that a leader writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,9 +34,20 @@ impl StampClock {
     pub(crate) fn floor(self, now: Now) -> Zxid {
         match self {
             StampClock::Unknown => Zxid(0),
-            StampClock::Own => stamp(now.wall_ms),
-            StampClock::Monotonic(base_ms) => stamp(base_ms.saturating_add(now.monotonic_ms as i64)),
+            StampClock::Own => Zxid::stamp(now.wall_ms),
+            StampClock::Monotonic(base_ms) => Zxid::stamp(base_ms.saturating_add(now.monotonic_ms as i64)),
         }
+    }
+}
+
+impl StampClock {
+    /// The largest stamp that may have been given by now, by this clock or by one that is ahead of it within the bound.
+    pub(crate) fn latest(self, now: Now) -> Zxid {
+        let time_ms = match self {
+            StampClock::Unknown | StampClock::Own => now.wall_ms,
+            StampClock::Monotonic(base_ms) => base_ms.saturating_add(now.monotonic_ms as i64),
+        };
+        Zxid::stamp(time_ms.saturating_add(2 * CLOCK_BOUND_MS))
     }
 }
 
@@ -177,13 +179,17 @@ mod tests {
     #[test]
     fn a_floor_is_the_first_stamp_of_a_millisecond() {
         let now = Now { monotonic_ms: 10, wall_ms: 1000 };
-        assert_eq!(StampClock::Own.floor(now), Zxid(1000 << STAMP_COUNTER_BITS));
+        assert_eq!(StampClock::Own.floor(now), Zxid(1000 << Zxid::STAMP_COUNTER_BITS));
         // Its own clock has been set since the clocks were judged.
-        assert_eq!(StampClock::Monotonic(3).floor(now), Zxid(13 << STAMP_COUNTER_BITS));
+        assert_eq!(StampClock::Monotonic(3).floor(now), Zxid(13 << Zxid::STAMP_COUNTER_BITS));
         assert_eq!(
             (StampClock::Unknown.floor(now), StampClock::Monotonic(-11).floor(now)),
             (Zxid(0), Zxid(0))
         );
-        assert_eq!(StampClock::Monotonic(i64::MAX).floor(now), stamp(STAMP_MS_MAX), "no zxid is below 0");
+        assert_eq!(
+            StampClock::Monotonic(i64::MAX).floor(now),
+            Zxid::stamp(Zxid::STAMP_MS_MAX),
+            "no zxid is below 0"
+        );
     }
 }

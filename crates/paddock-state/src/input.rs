@@ -1,7 +1,7 @@
 //! Inputs of an engine that come from this member's clients.
 
 use paddock_proto::jute::Reader;
-use paddock_proto::{ErrorCode, Id, IdList, OpCode, SessionId, Xid, encode};
+use paddock_proto::{ErrorCode, Id, IdList, OpCode, SessionId, Xid, Zxid, encode};
 use paddock_tree::is_proof;
 
 use crate::{Client, ConnId};
@@ -58,6 +58,9 @@ pub enum ClientInput {
     Connect { conn: ConnId, timeout_ms: i32, may_only_read: bool, ids: ProvenIds },
     /// A client with the right password wants its session back.
     Resume { conn: ConnId, resumption: Resumption, may_only_read: bool },
+    /// The client of a connection that is about to ask for a session says that it has seen this zxid. Only where zxids of several groups are
+    /// compared.
+    Seen { conn: ConnId, zxid: Zxid },
     /// The client of a session has proved these identities. No connection waits for an answer.
     Bind { conn: ConnId, session: SessionId, ids: ProvenIds },
     /// The connection is gone. Nothing follows on it.
@@ -67,6 +70,20 @@ pub enum ClientInput {
 }
 
 impl ClientInput {
+    /// The connection that it is of, if it is one's.
+    pub fn conn(&self) -> Option<ConnId> {
+        match self {
+            ClientInput::Write { conn, .. }
+            | ClientInput::Connect { conn, .. }
+            | ClientInput::Resume { conn, .. }
+            | ClientInput::Seen { conn, .. }
+            | ClientInput::Bind { conn, .. }
+            | ClientInput::Disconnect { conn } => Some(*conn),
+            ClientInput::Read(read) => Some(read.client.conn),
+            ClientInput::Touch { .. } => None,
+        }
+    }
+
     /// Tells a write or a read its place in the session's queue. Other inputs are answered without one.
     #[inline]
     pub fn set_slot(&mut self, slot: Slot) {

@@ -28,4 +28,6 @@ pub use liveness::Liveness;
 pub use outbox::{Connected, EventMail, Outbox, Outboxes, Parcel};
 pub use serving::Serving;
 pub use state::State;
-pub use watches::{FiredWatches, RefusedWatches, WatchLimits, WatchStatistics, WatchSummary, WatchTable};
+pub use watches::{
+    FiredWatches, RefusedWatches, WatchLimits, WatchStatistics, WatchSummary, WatchTable, ZnodeMarks,
+};

@@ -157,6 +157,16 @@ impl Outboxes {
         }
     }
 
+    /// True if there is nothing for any connection.
+    pub fn is_empty(&self) -> bool {
+        self.boxes.iter().all(Outbox::is_empty)
+    }
+
+    /// Number of workers whose connections get something.
+    pub fn workers(&self) -> usize {
+        self.boxes.len()
+    }
+
     pub fn iter_mut(&mut self) -> impl Iterator<Item = (usize, &mut Outbox)> {
         self.boxes.iter_mut().enumerate()
     }
@@ -231,6 +241,16 @@ impl Outboxes {
     #[inline]
     pub fn event<'a>(&'a mut self, event: WatchEvent<'a>) -> EventMail<'a> {
         EventMail { outboxes: self, event, encoded: None }
+    }
+
+    /// An event that was encoded before.
+    pub fn event_bytes(&mut self, conn: ConnId, event: &[u8]) {
+        let outbox = self.of(conn);
+        let start = outbox.bytes.len();
+        outbox.bytes.extend_from_slice(event);
+        let end = outbox.bytes.len();
+        outbox.seal(conn, ParcelKind::Event, start..end);
+        self.events += 1;
     }
 
     pub fn connected(&mut self, conn: ConnId, connected: Connected, password: &Password) {

@@ -5,16 +5,17 @@
 
 use paddock_proto::jute::Writer;
 use paddock_proto::{
-    ErrorCode, EventKind, OpCode, Perms, Read, ReplyHeader, Request, SessionId, SetWatches, WatchEvent,
-    WatchRequest, WatcherKind, Write, Xid, Zxid, frame,
+    ErrorCode, EventKind, OpCode, Read, ReplyHeader, Request, SessionId, SetWatches, WatchRequest, Write,
+    Xid, Zxid, frame,
 };
 use paddock_tree::{
-    Asker, Command, Guess, InstallError, Installed, LongRemoval, Outcome, Tree, allows, check_reply_bytes,
+    Asker, Command, Guess, InstallError, Installed, LongRemoval, MISPLACED, Outcome, Tree, check_reply_bytes,
     multi_read,
 };
 
 use crate::computed;
 use crate::computed::MemberFacts;
+use crate::watches::ZnodeMarks;
 use crate::{Client, Outboxes, QueuedRead, WatchTable};
 
 #[derive(Debug, Default)]
@@ -52,6 +53,17 @@ impl State {
     #[inline]
     pub fn watches(&self) -> &WatchTable {
         &self.watches
+    }
+
+    /// From now on changes are told to those who watch in this table, which is that of the member.
+    pub fn share_watches(&mut self, watches: &WatchTable) {
+        self.watches = watches.clone();
+    }
+
+    /// Puts another tree in the place of this one. Watches stay: others than this state fire them, too.
+    pub fn replace_tree(&mut self, tree: Tree) {
+        self.tree = tree;
+        self.replaced += 1;
     }
 
     /// Puts another tree in the place of this one, and drops all watches.
@@ -155,10 +167,21 @@ impl State {
     /// Answers a request that needs no write and has waited for its turn in the engine.
     pub fn answer_queued(&self, read: &QueuedRead, out: &mut Outboxes) {
         let QueuedRead { client, request, op, body, refusal } = read;
+        let is_elsewhere = self.tree.are_znodes_spread() && self.is_elsewhere(client, *op, body);
+        let refusal = if is_elsewhere { &Some(MISPLACED) } else { refusal };
         out.reply(client.conn, request.slot, |out| match refusal {
             Some(error) => self.refuse(request.xid, *error, out),
             None => self.answer(client, request.xid, *op, body, Guess::NONE, out),
         });
+    }
+
+    /// True if a read is about a znode of another group. It came here before the znode went there.
+    #[cold]
+    fn is_elsewhere(&self, client: &Client, op: OpCode, body: &[u8]) -> bool {
+        match Request::decode(op, body, client.dialect) {
+            Ok(Request::Read(read)) => !self.tree.has_places_of(&read),
+            _ => false,
+        }
     }
 
     /// Answers a request with an error: a whole frame.
@@ -179,7 +202,6 @@ impl State {
         guess: Guess,
         out: &mut Vec<u8>,
     ) {
-        let zxid = self.tree.zxid();
         let request = match Request::decode(op, body, client.dialect) {
             Ok(request) => request,
             Err(_) => return self.refuse(xid, ErrorCode::MarshallingError, out),
@@ -187,12 +209,35 @@ impl State {
         if let Request::Watch(WatchRequest::Set(watches)) = &request {
             self.set_watches(client, watches, out);
         }
+        self.write_answer(xid, self.zxid_of_answer(&request), out, |out| {
+            self.answer_body(client, &request, guess, out)
+        });
+    }
+
+    /// Zxid of the answer to a request: the last one, or the largest one in what is shown where those of several groups have to be compared.
+    #[inline]
+    fn zxid_of_answer(&self, request: &Request<'_>) -> Zxid {
+        match request {
+            Request::Read(read) if self.tree.are_znodes_spread() => self.tree.shown_by(read),
+            _ => self.tree.zxid(),
+        }
+    }
+
+    /// Appends the frame of an answer with this zxid, whose body `write` appends, or of the error that it returns.
+    #[inline]
+    pub fn write_answer(
+        &self,
+        xid: Xid,
+        zxid: Zxid,
+        out: &mut Vec<u8>,
+        write: impl FnOnce(&mut Vec<u8>) -> Result<(), ErrorCode>,
+    ) {
         let start = out.len();
         let mut result = Ok(());
         frame::write(out, |out| {
             ReplyHeader { xid, zxid, error: None }.encode(out);
             let before = out.len();
-            result = self.answer_body(client, &request, guess, out);
+            result = write(out);
             if result.is_ok() {
                 result = check_reply_bytes(out.len() - before);
             }
@@ -203,11 +248,12 @@ impl State {
         });
         if let Err(error) = result {
             out.truncate(start);
-            self.refuse(xid, error, out);
+            frame::write(out, |out| ReplyHeader { xid, zxid, error: Some(error) }.encode(out));
         }
     }
 
-    fn answer_body(
+    /// Appends the body of the answer to a request that changes nothing, and sets the watch that it asks for.
+    pub fn answer_body(
         &self,
         client: &Client,
         request: &Request<'_>,
@@ -232,7 +278,8 @@ impl State {
         }
     }
 
-    fn read(
+    /// Appends the body of the answer to a read, and sets the watch that it asks for.
+    pub fn read(
         &self,
         client: &Client,
         read: &Read<'_>,
@@ -253,7 +300,7 @@ impl State {
     }
 
     /// Sets the watch that a read with this result asks for. Returns the result, or a refusal if there may be no more watches.
-    pub(crate) fn watch_read(
+    pub fn watch_read(
         &self,
         client: &Client,
         read: &Read<'_>,
@@ -302,43 +349,7 @@ impl State {
     /// nothing, as by any event, and its watch is set whatever the znode's zxids are: they are not to be found out by asking. A client whose
     /// watches are more than there may be would wait for events in vain: its connection is to be closed.
     pub fn set_watches(&self, client: &Client, asked: &SetWatches<'_>, out: &mut Vec<u8>) {
-        let mut watches = self.watches.lock();
-        let mut all_set = true;
-        let may_read = |path| self.tree.acl(path).is_some_and(|acl| allows(acl, Perms::READ, client.ids()));
-        let mut tell = |kind, path| WatchEvent { kind, path, zxid: Zxid::NONE }.encode(out);
-        for path in &asked.data {
-            match self.tree.stat(path) {
-                None => tell(EventKind::NodeDeleted, path),
-                Some(stat) if stat.mzxid > asked.relative_zxid && may_read(path) => {
-                    tell(EventKind::NodeDataChanged, path);
-                }
-                Some(_) => all_set &= watches.restore(client, path, WatcherKind::Data),
-            }
-        }
-        for path in &asked.exist {
-            match self.tree.stat(path) {
-                Some(_) if may_read(path) => tell(EventKind::NodeCreated, path),
-                _ => all_set &= watches.restore(client, path, WatcherKind::Data),
-            }
-        }
-        for path in &asked.child {
-            match self.tree.stat(path) {
-                None => tell(EventKind::NodeDeleted, path),
-                Some(stat) if stat.pzxid > asked.relative_zxid && may_read(path) => {
-                    tell(EventKind::NodeChildrenChanged, path);
-                }
-                Some(_) => all_set &= watches.restore(client, path, WatcherKind::Children),
-            }
-        }
-        for path in &asked.persistent {
-            all_set &= watches.restore(client, path, WatcherKind::Persistent);
-        }
-        for path in &asked.persistent_recursive {
-            all_set &= watches.restore(client, path, WatcherKind::PersistentRecursive);
-        }
-        if !all_set {
-            watches.close_for_want_of_watches(client.conn);
-        }
+        self.watches.restore(client, asked, |path| ZnodeMarks::of(&self.tree, path, client), out);
     }
 }
 

@@ -14,6 +14,7 @@ mod gradual;
 mod limits;
 mod number_set;
 mod path;
+mod restore;
 mod slots;
 mod statistics;
 mod table;
@@ -35,6 +36,7 @@ use limits::Limited;
 pub use limits::{RefusedWatches, WatchLimits};
 use number_set::NumberSet;
 use path::{DataWatchers, PathWatches};
+pub use restore::ZnodeMarks;
 use slots::Slots;
 pub use statistics::{FiredWatches, WatchStatistics};
 pub use table::WatchTable;
@@ -367,6 +369,11 @@ impl Watches {
 
     /// The connection is gone: it is told nothing more, and its watches count no more. They are removed by [`Watches::sweep`],
     /// because there may be millions.
+    /// True if the connection has watches, or had some.
+    pub(crate) fn knows(&self, conn: ConnId) -> bool {
+        self.watcher_at(self.hasher.hash_one(conn), conn).is_some()
+    }
+
     pub(crate) fn drop_conn(&mut self, conn: ConnId) {
         self.identified.remove(&conn);
         if let Some(watcher) = self.watcher_of(conn) {

@@ -105,6 +105,20 @@ impl<'a> Command<'a> {
         if matches!(op, SetData | Delete | SetAcl) { reader.string().ok() } else { None }
     }
 
+    /// The session of an encoded command.
+    pub fn session_of(bytes: &[u8]) -> SessionId {
+        SessionId(Reader::new(bytes).i64().unwrap_or_default())
+    }
+
+    /// True if an encoded command is about a znode that `is_such` names.
+    pub fn is_about(bytes: &[u8], is_such: impl Fn(&str) -> bool) -> bool {
+        let Ok((op, body)) = Command::request(bytes) else { return false };
+        let Ok(write) = Write::decode(op, body) else { return false };
+        let mut found = false;
+        crate::write_paths::for_each_path(&write, &mut |path| found |= is_such(path));
+        found
+    }
+
     /// This command, taken from its client by `member`.
     pub fn taken_by(self, member: MemberNumber) -> Command<'a> {
         Command { member, ..self }

@@ -68,16 +68,6 @@ impl<'a> OperationWords<'a> {
 
 fn of_write(write: &Write<'_>) -> CommandWords {
     let bytes = |data: &Option<&[u8]>| format!("{} bytes", data.map_or(0, <[u8]>::len));
-    let on = |operation: &str, path: &str, detail: String| CommandWords {
-        operation: operation.to_owned(),
-        path: Some(path.to_owned()),
-        detail,
-    };
-    let about = |operation: &str, detail: String| CommandWords {
-        operation: operation.to_owned(),
-        path: None,
-        detail,
-    };
     match write {
         Write::CreateSession { timeout_ms } => about("createSession", format!("timeout {timeout_ms} ms")),
         Write::CloseSession => about("closeSession", String::new()),
@@ -111,16 +101,74 @@ fn of_write(write: &Write<'_>) -> CommandWords {
         Write::SettleReconfig { error } => {
             about("settleReconfig", error.map(|error| format!("{error:?}")).unwrap_or_default())
         }
-        Write::BetweenGroups(GroupsCommand::Split { path }) => on("split", path, String::new()),
-        Write::BetweenGroups(GroupsCommand::Join { path }) => on("join", path, String::new()),
-        Write::BetweenGroups(GroupsCommand::Acknowledge { group, number }) => {
+        Write::BetweenGroups(command) => between_groups(command),
+        Write::Multi(writes) => about("multi", writes.iter().map(in_words).collect::<Vec<_>>().join("; ")),
+    }
+}
+
+/// Words of an operation on a path.
+fn on(operation: &str, path: &str, detail: String) -> CommandWords {
+    CommandWords { operation: operation.to_owned(), path: Some(path.to_owned()), detail }
+}
+
+/// Words of an operation on no path, or on several.
+fn about(operation: &str, detail: String) -> CommandWords {
+    CommandWords { operation: operation.to_owned(), path: None, detail }
+}
+
+fn between_groups(command: &GroupsCommand<'_>) -> CommandWords {
+    match *command {
+        GroupsCommand::Split { path } => on("split", path, String::new()),
+        GroupsCommand::Join { path } => on("join", path, String::new()),
+        GroupsCommand::Move { path, first, last, group } => {
+            on("moveSlots", path, format!("{first} to {last}, to group {group}"))
+        }
+        GroupsCommand::Attach { group } => about("attach", format!("to group {group}")),
+        GroupsCommand::Acknowledge { group, number } => {
             about("acknowledgeItems", format!("group {group} has applied item {number}"))
         }
-        Write::BetweenGroups(GroupsCommand::Item { number, item: StreamItem::SplitPoint { path, acl } }) => {
-            let is = if acl.is_some() { "is there" } else { "is not there" };
-            on("item", path, format!("number {number}: this split point {is}"))
+        GroupsCommand::Item { number, decided, item } => {
+            let (path, what) = item_words(&item);
+            CommandWords { path, ..about("item", format!("number {number}: {what}, decided at {decided}")) }
         }
-        Write::Multi(writes) => about("multi", writes.iter().map(in_words).collect::<Vec<_>>().join("; ")),
+        GroupsCommand::Mark { at_least } => about("mark", format!("at least {at_least}")),
+        GroupsCommand::GoOn => about("goOn", String::new()),
+        GroupsCommand::Given { path, first, portion, znodes, .. } => on(
+            "givenZnodes",
+            path,
+            format!("from slot {first} on, portion {portion}: {} bytes", znodes.len()),
+        ),
+        GroupsCommand::Multi { request } => about("multi", format!("over groups, {} bytes", request.len())),
+        GroupsCommand::Vote { multi, group, vote } => {
+            about("vote", format!("of group {group} on multi {multi:#x}: {vote:?}"))
+        }
+    }
+}
+
+/// The path that an item is about, and what it says.
+fn item_words(item: &StreamItem<'_>) -> (Option<String>, String) {
+    match *item {
+        StreamItem::SplitPoint { path, acl } => {
+            let is = if acl.is_some() { "is there" } else { "is not there" };
+            (Some(path.to_owned()), format!("this split point {is}"))
+        }
+        StreamItem::Session { session, owner, .. } => (None, format!("session {session} of member {owner}")),
+        StreamItem::End { session } => (None, format!("session {session} has ended")),
+        StreamItem::Slots { path, first, last } => {
+            (Some(path.to_owned()), format!("slots {first} to {last} come"))
+        }
+        StreamItem::Znodes { znodes } => (None, format!("{} bytes of znodes come", znodes.len())),
+        StreamItem::Leave { path, first, last } => {
+            (Some(path.to_owned()), format!("slots {first} to {last} leave"))
+        }
+        StreamItem::Taken { path, first } => {
+            (Some(path.to_owned()), format!("slots from {first} on are where they went"))
+        }
+        StreamItem::Prepare { multi, .. } => (None, format!("part of multi {multi:#x}")),
+        StreamItem::Settle { multi, is_done: true } => (None, format!("multi {multi:#x} is carried out")),
+        StreamItem::Settle { multi, is_done: false } => {
+            (None, format!("multi {multi:#x} is not carried out"))
+        }
     }
 }
 

@@ -12,6 +12,7 @@ use crate::features::RaisedLevel;
 use crate::groups::FoundedGroups;
 use crate::origins::Origins;
 use crate::quota_overruns::QuotaOverruns;
+use crate::recent_children::RecentChildren;
 use crate::session::Session;
 use crate::store::{AclId, NodeId, Record, Store, Znode, ZnodeKind};
 use crate::tree::{CONFIG, QUOTA, SYSTEM_PATHS, system_node};
@@ -309,6 +310,10 @@ impl Draft {
             raised: RaisedLevel::default(),
             groups: FoundedGroups::default(),
             between_groups: BetweenGroups::default(),
+            is_among_groups: false,
+            are_znodes_spread: false,
+            recent_children: RecentChildren::default(),
+            applied_items: Vec::new(),
             quota,
             overruns: QuotaOverruns::default(),
         };

@@ -16,6 +16,7 @@ use crate::groups::FoundedGroups;
 use crate::member_bytes::read_member;
 use crate::origins::Origins;
 use crate::quota_overruns::QuotaOverruns;
+use crate::recent_children::RecentChildren;
 use crate::session::Session;
 use crate::snapshot::{
     FORMAT, FORMAT_OF_NARROW_NUMBERS, FORMAT_WITHOUT_LEVEL, FORMAT_WITHOUT_MOVES, FORMAT_WITHOUT_SECRET,
@@ -168,7 +169,11 @@ impl TreeLoader {
             secret,
             raised,
             groups,
+            is_among_groups: between_groups.is_among_groups(),
+            are_znodes_spread: between_groups.are_znodes_spread(),
             between_groups,
+            recent_children: RecentChildren::default(),
+            applied_items: Vec::new(),
             quota,
             overruns,
         })

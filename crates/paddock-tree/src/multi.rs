@@ -35,7 +35,7 @@ impl Tree {
 }
 
 /// The write as a multi means it, with the operation that its result names.
-fn step<'a>(write: &Write<'a>) -> Option<(OpCode, Write<'a>)> {
+pub(crate) fn step<'a>(write: &Write<'a>) -> Option<(OpCode, Write<'a>)> {
     let op = match write {
         Write::Create(create) => {
             let create = as_in_multi(create)?;
@@ -54,7 +54,7 @@ fn step<'a>(write: &Write<'a>) -> Option<(OpCode, Write<'a>)> {
 }
 
 /// Operations before the one that failed had no fault of their own; those after it were not tried.
-fn failure<'a>(operations: usize, failed: usize, error: ErrorCode) -> Vec<MultiResult<'a>> {
+pub(crate) fn failure<'a>(operations: usize, failed: usize, error: ErrorCode) -> Vec<MultiResult<'a>> {
     let result = |n: usize| match n.cmp(&failed) {
         std::cmp::Ordering::Less => None,
         std::cmp::Ordering::Equal => Some(error),

@@ -52,6 +52,9 @@ impl Tree {
         check_version(version, self.store.aversion(node))?;
 
         self.store.set_acl(node, acl);
+        if self.are_znodes_spread {
+            self.between_groups.acl_zxid = at.zxid.0;
+        }
         Ok(WriteReply::Changed { stat: self.store.stat(node) })
     }
 

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use paddock_proto::jute::{Reader, Writer};
-use paddock_proto::{DecodeError, is_at_or_below, parent_and_name, validate_path};
+use paddock_proto::{DecodeError, Zxid, is_at_or_below, parent_and_name, validate_path};
 use xxhash_rust::xxh3::xxh3_64;
 
 /// Slots of a split point.
@@ -32,8 +32,21 @@ pub struct SlotMap {
 
 impl SlotMap {
     /// All slots in the home group.
-    fn home() -> SlotMap {
+    pub(crate) fn home() -> SlotMap {
         SlotMap { runs: vec![(SLOTS, 0)] }
+    }
+
+    /// Gives the slots from `first` to `last` to a group.
+    pub(crate) fn assign(&mut self, first: u16, last: u16, group: u32) {
+        let mut groups: Vec<u32> = (0..SLOTS).map(|slot| self.group(slot)).collect();
+        groups[usize::from(first)..=usize::from(last)].fill(group);
+        self.runs.clear();
+        for (end, group) in (1..).zip(groups) {
+            match self.runs.last_mut() {
+                Some(run) if run.1 == group => run.0 = end,
+                _ => self.runs.push((end, group)),
+            }
+        }
     }
 
     /// Runs of slots that follow each other in one group: the first slot, the last one, and the group.
@@ -57,7 +70,7 @@ impl SlotMap {
         self.runs.get(at).map_or(0, |(_, group)| *group)
     }
 
-    fn encode(&self, out: &mut Vec<u8>) {
+    pub(crate) fn encode(&self, out: &mut Vec<u8>) {
         out.put_count(self.runs.len());
         for (end, group) in &self.runs {
             out.put_i32((*end).into());
@@ -65,7 +78,7 @@ impl SlotMap {
         }
     }
 
-    fn decode(r: &mut Reader<'_>) -> Result<SlotMap, DecodeError> {
+    pub(crate) fn decode(r: &mut Reader<'_>) -> Result<SlotMap, DecodeError> {
         let (mut runs, mut last) = (Vec::new(), 0);
         for _ in 0..r.count()? {
             let (end, group) = (r.i32()?, r.i32()? as u32);
@@ -87,6 +100,26 @@ pub struct SplitPoint {
     slots: SlotMap,
     /// The znode as the other groups have been told of it.
     told: Option<ToldZnode>,
+    /// Slots that are on their way from one group to another.
+    leaving: Option<LeavingSlots>,
+}
+
+/// Slots that leave a group, and what came of their znodes so far.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LeavingSlots {
+    pub first: u16,
+    pub last: u16,
+    pub from: u32,
+    pub to: u32,
+    /// Portions of znodes, encoded, that are here.
+    pub(crate) portions: Vec<Vec<u8>>,
+}
+
+impl LeavingSlots {
+    /// Number of portions that are here: the next one has this number.
+    pub fn portions(&self) -> u32 {
+        self.portions.len() as u32
+    }
 }
 
 /// Marks by which a znode is told from what it was: its czxid, and the version of its ACL.
@@ -102,6 +135,19 @@ impl SplitPoint {
         self.version
     }
 
+    /// Slots that are on their way from one group to another: requests about them wait.
+    pub fn leaving(&self) -> Option<&LeavingSlots> {
+        self.leaving.as_ref()
+    }
+
+    /// True if this child is on its way from one group to another.
+    fn is_leaving(&self, name: &str) -> bool {
+        let slot = slot_of(name);
+        self.leaving
+            .as_ref()
+            .is_some_and(|leaving| slot.is_some_and(|slot| (leaving.first..=leaving.last).contains(&slot)))
+    }
+
     /// Groups of its slots.
     pub fn slots(&self) -> &SlotMap {
         &self.slots
@@ -111,6 +157,21 @@ impl SplitPoint {
     pub fn is_there(&self) -> bool {
         self.told.is_some()
     }
+}
+
+/// The value that a map has for the nearest znode above a path, and the name of the child there that leads to the path.
+pub(crate) fn ancestor_in<'m, 'p, T>(
+    by_path: &'m BTreeMap<String, T>,
+    path: &'p str,
+) -> Option<(&'m T, &'p str)> {
+    let mut below = path;
+    while let Some((parent, name)) = parent_and_name(below) {
+        if let Some(found) = by_path.get(parent) {
+            return Some((found, name));
+        }
+        below = parent;
+    }
+    None
 }
 
 /// Split points of an ensemble, by their paths.
@@ -125,6 +186,64 @@ impl SplitPoints {
         self.by_path.iter().map(|(path, point)| (path.as_str(), point))
     }
 
+    /// True if slots of one of them lie outside the home group.
+    pub fn are_spread(&self) -> bool {
+        self.by_path.values().any(|point| !point.slots.is_home())
+    }
+
+    /// True if a path is at or above a split point.
+    pub(crate) fn has_any_below(&self, path: &str) -> bool {
+        self.by_path.keys().any(|point| is_at_or_below(point, path))
+    }
+
+    /// True if a path is at or above a split point with slots outside the home group.
+    pub fn are_spread_below(&self, path: &str) -> bool {
+        let mut spread = self.by_path.iter().filter(|(_, point)| !point.slots.is_home());
+        spread.any(|(point, _)| is_at_or_below(point, path))
+    }
+
+    /// Begins to move slots, which are all of one group, to another one. Returns the group that they are of; `None` if they cannot move.
+    pub(crate) fn begin_move(&mut self, path: &str, (first, last): (u16, u16), to: u32) -> Option<u32> {
+        let point = self.by_path.get_mut(path).filter(|point| point.is_there())?;
+        if first > last || last >= SLOTS || point.leaving.is_some() {
+            return None;
+        }
+        let from = point.slots.group(first);
+        if from == to || (first..=last).any(|slot| point.slots.group(slot) != from) {
+            return None;
+        }
+        if from != 0 {
+            point.leaving = Some(LeavingSlots { first, last, from, to, portions: Vec::new() });
+        }
+        Some(from)
+    }
+
+    /// Slots are a group's from now on.
+    pub(crate) fn assign(&mut self, path: &str, (first, last): (u16, u16), group: u32, version: i64) {
+        if let Some(point) = self.by_path.get_mut(path) {
+            point.slots.assign(first, last, group);
+            (point.version, point.leaving) = (version, None);
+        }
+    }
+
+    /// Slots that are on their way, with the paths of their split points.
+    pub fn leaving(&self) -> impl Iterator<Item = (&str, &LeavingSlots)> {
+        self.by_path.iter().filter_map(|(path, point)| Some((path.as_str(), point.leaving.as_ref()?)))
+    }
+
+    pub(crate) fn leaving_mut(&mut self) -> impl Iterator<Item = &mut LeavingSlots> {
+        self.by_path.values_mut().filter_map(|point| point.leaving.as_mut())
+    }
+
+    pub(crate) fn leaving_of(&mut self, path: &str) -> Option<&mut LeavingSlots> {
+        self.by_path.get_mut(path)?.leaving.as_mut()
+    }
+
+    /// True if a znode is on its way from one group to another.
+    pub fn is_leaving(&self, path: &str) -> bool {
+        ancestor_in(&self.by_path, path).is_some_and(|(point, name)| point.is_leaving(name))
+    }
+
     /// True if there is none, as in the state of another group than the home group.
     #[inline]
     pub fn is_empty(&self) -> bool {
@@ -133,14 +252,18 @@ impl SplitPoints {
 
     /// Group that a znode belongs to.
     pub fn group_of(&self, path: &str) -> u32 {
-        let mut below = path;
-        while let Some((parent, name)) = parent_and_name(below) {
-            if let Some(point) = self.by_path.get(parent) {
-                return slot_of(name).map_or(0, |slot| point.slots.group(slot));
+        self.place_of(path).0
+    }
+
+    /// Group that a znode belongs to, and the zxid with which the map that says so became what it is; 0 of a znode that lies below no split
+    /// point.
+    pub fn place_of(&self, path: &str) -> (u32, Zxid) {
+        match ancestor_in(&self.by_path, path) {
+            Some((point, name)) => {
+                (slot_of(name).map_or(0, |slot| point.slots.group(slot)), Zxid(point.version))
             }
-            below = parent;
+            None => (0, Zxid(0)),
         }
-        0
     }
 
     /// The split point with this path.
@@ -161,7 +284,8 @@ impl SplitPoints {
         if self.check(path).is_err() {
             return false;
         }
-        self.by_path.insert(path.to_owned(), SplitPoint { version, slots: SlotMap::home(), told: None });
+        let point = SplitPoint { version, slots: SlotMap::home(), told: None, leaving: None };
+        self.by_path.insert(path.to_owned(), point);
         true
     }
 
@@ -186,7 +310,7 @@ impl SplitPoints {
 
     pub(crate) fn encode(&self, out: &mut Vec<u8>) {
         out.put_count(self.by_path.len());
-        for (path, SplitPoint { version, slots, told }) in &self.by_path {
+        for (path, SplitPoint { version, slots, told, leaving }) in &self.by_path {
             out.put_string(path);
             out.put_i64(*version);
             slots.encode(out);
@@ -194,6 +318,14 @@ impl SplitPoints {
             if let Some(ToldZnode { czxid, aversion }) = told {
                 out.put_i64(*czxid);
                 out.put_i32(*aversion);
+            }
+            out.put_bool(leaving.is_some());
+            if let Some(LeavingSlots { first, last, from, to, portions }) = leaving {
+                for number in [(*first).into(), (*last).into(), *from as i32, *to as i32] {
+                    out.put_i32(number);
+                }
+                out.put_count(portions.len());
+                portions.iter().for_each(|portion| out.put_buffer(Some(portion)));
             }
         }
     }
@@ -208,12 +340,27 @@ impl SplitPoints {
             }
             let slots = SlotMap::decode(r)?;
             let told = if r.bool()? { Some(ToldZnode { czxid: r.i64()?, aversion: r.i32()? }) } else { None };
+            let leaving = if r.bool()? { Some(read_leaving(r)?) } else { None };
             if let Some(point) = points.by_path.get_mut(path) {
-                (point.slots, point.told) = (slots, told);
+                (point.slots, point.told, point.leaving) = (slots, told, leaving);
             }
         }
         Ok(points)
     }
+}
+
+fn read_leaving(r: &mut Reader<'_>) -> Result<LeavingSlots, DecodeError> {
+    let mut slot = || {
+        let value = r.i32()?;
+        u16::try_from(value).map_err(|_| DecodeError::UnknownValue { field: "slot", value })
+    };
+    let (first, last) = (slot()?, slot()?);
+    let (from, to) = (r.i32()? as u32, r.i32()? as u32);
+    let mut portions = Vec::new();
+    for _ in 0..r.count()? {
+        portions.push(r.buffer()?.ok_or(DecodeError::UnexpectedNull)?.to_vec());
+    }
+    Ok(LeavingSlots { first, last, from, to, portions })
 }
 
 /// Paths of the split points that an ensemble is to have: each may be one, and none lies below another.
@@ -317,6 +464,7 @@ mod tests {
             bytes.put_i32(*end);
             bytes.put_i32(*group);
         }
+        bytes.put_bool(false);
         bytes.put_bool(false);
         let mut reader = Reader::new(&bytes);
         let points = SplitPoints::decode(&mut reader)?;

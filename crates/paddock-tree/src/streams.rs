@@ -6,14 +6,23 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use paddock_proto::jute::{Reader, Writer};
-use paddock_proto::{DecodeError, StreamItem};
+use paddock_proto::{DecodeError, StreamItem, Zxid};
 
 /// A stream to a group. Items are numbered from 1 on.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ItemStream {
     acknowledged: u64,
-    /// Items behind the last one that was acknowledged, encoded.
-    pending: VecDeque<Vec<u8>>,
+    /// Items behind the last one that was acknowledged.
+    pending: VecDeque<PendingItem>,
+}
+
+/// An item that was not acknowledged.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PendingItem {
+    /// Place of the home group's decision: what happens at a larger zxid comes behind it. Within an entry of the home group it may fall along a stream.
+    pub decided: Zxid,
+    /// The item, encoded.
+    pub bytes: Vec<u8>,
 }
 
 impl ItemStream {
@@ -28,11 +37,11 @@ impl ItemStream {
     }
 
     /// Items with a higher number than this one that were not acknowledged, with their numbers.
-    pub fn behind(&self, number: u64) -> impl Iterator<Item = (u64, &[u8])> {
+    pub fn behind(&self, number: u64) -> impl Iterator<Item = (u64, &PendingItem)> {
         let skipped = number.saturating_sub(self.acknowledged);
         let first = self.acknowledged + skipped + 1;
         let items = self.pending.iter().skip(usize::try_from(skipped).unwrap_or(usize::MAX));
-        (first..).zip(items.map(Vec::as_slice))
+        (first..).zip(items)
     }
 
     /// The group has applied the items up to this number. One that is not there, or was acknowledged before, changes nothing.
@@ -41,6 +50,14 @@ impl ItemStream {
             self.pending.drain(..(number - self.acknowledged) as usize);
             self.acknowledged = number;
         }
+    }
+}
+
+impl PendingItem {
+    /// True if the decision has changed what clients see, or where it is: who looks has to have the item.
+    pub fn changes_znodes(&self) -> bool {
+        let item = StreamItem::decode(&mut Reader::new(&self.bytes));
+        item.is_ok_and(|item| item.changes_znodes())
     }
 }
 
@@ -61,10 +78,10 @@ impl Streams {
         self.by_group.get(&group)
     }
 
-    pub(crate) fn push(&mut self, group: u32, item: &StreamItem<'_>) {
+    pub(crate) fn push(&mut self, group: u32, decided: Zxid, item: &StreamItem<'_>) {
         let mut bytes = Vec::new();
         item.encode(&mut bytes);
-        self.by_group.entry(group).or_default().pending.push_back(bytes);
+        self.by_group.entry(group).or_default().pending.push_back(PendingItem { decided, bytes });
     }
 
     pub(crate) fn acknowledge(&mut self, group: u32, number: u64) {
@@ -79,7 +96,10 @@ impl Streams {
             out.put_i32(*group as i32);
             out.put_i64(*acknowledged as i64);
             out.put_count(pending.len());
-            pending.iter().for_each(|item| out.put_buffer(Some(item)));
+            for PendingItem { decided, bytes } in pending {
+                out.put_i64(decided.0);
+                out.put_buffer(Some(bytes));
+            }
         }
     }
 
@@ -89,9 +109,10 @@ impl Streams {
             let (group, acknowledged) = (r.i32()?, read_number(r)?);
             let mut pending = VecDeque::new();
             for _ in 0..r.count()? {
+                let decided = Zxid(r.i64()?);
                 let item = r.buffer()?.ok_or(DecodeError::UnexpectedNull)?;
                 StreamItem::decode(&mut Reader::new(item))?;
-                pending.push_back(item.to_vec());
+                pending.push_back(PendingItem { decided, bytes: item.to_vec() });
             }
             let known = streams.by_group.insert(group as u32, ItemStream { acknowledged, pending });
             if known.is_some() {
@@ -123,9 +144,9 @@ mod tests {
         let mut streams = Streams::default();
         let item = |path| StreamItem::SplitPoint { path, acl: None };
         for path in ["/a", "/b", "/c", "/d"] {
-            streams.push(2, &item(path));
+            streams.push(2, Zxid(5), &item(path));
         }
-        streams.push(1, &item("/a"));
+        streams.push(1, Zxid(6), &item("/a"));
         assert_eq!((numbers(&streams, 2, 0), numbers(&streams, 1, 0)), (vec![1, 2, 3, 4], vec![1]));
         streams.acknowledge(2, 2);
         for nothing in [1, 2, 0, 5, u64::MAX] {
@@ -135,12 +156,13 @@ mod tests {
         streams.acknowledge(9, 1);
         assert_eq!((numbers(&streams, 2, 3), numbers(&streams, 2, 4)), (vec![4], vec![]));
         let (_, third) = streams.to_group(2).unwrap().behind(0).next().unwrap();
-        assert_eq!(StreamItem::decode(&mut Reader::new(third)), Ok(item("/c")));
+        assert_eq!(third.decided, Zxid(5));
+        assert_eq!(StreamItem::decode(&mut Reader::new(&third.bytes)), Ok(item("/c")));
         let mut bytes = Vec::new();
         streams.encode(&mut bytes);
         assert_eq!(Streams::decode(&mut Reader::new(&bytes)).as_ref(), Ok(&streams));
         streams.acknowledge(2, 4);
-        streams.push(2, &item("/e"));
+        streams.push(2, Zxid(7), &item("/e"));
         assert_eq!(numbers(&streams, 2, 0), [5]);
     }
 
@@ -151,6 +173,7 @@ mod tests {
         bytes.put_i32(1);
         bytes.put_i64(0);
         bytes.put_count(1);
+        bytes.put_i64(0);
         bytes.put_buffer(Some(&[77]));
         assert!(Streams::decode(&mut Reader::new(&bytes)).is_err());
     }

@@ -2,6 +2,8 @@
 
 mod between;
 mod membership;
+mod moving;
+mod placing;
 mod sessions;
 
 use std::collections::BTreeMap;
@@ -18,9 +20,13 @@ use crate::groups::{FoundedGroups, GroupFounders};
 use crate::keyed_passwords::secret_digest;
 use crate::origins::{Origin, Origins};
 use crate::quota_overruns::QuotaOverruns;
+use crate::recent_children::RecentChildren;
 use crate::session::Session;
 use crate::store::{AclId, NodeId, Record, Store, ZnodeKind};
 use crate::{Changes, Command, Outcome};
+pub use between::AppliedItem;
+pub use moving::GivenPortion;
+pub use placing::{ChildrenAsOf, MISPLACED};
 
 pub(crate) const QUOTA: &str = "/zookeeper/quota";
 pub(crate) const CONFIG: &str = "/zookeeper/config";
@@ -47,6 +53,14 @@ pub struct Tree {
     pub(crate) groups: FoundedGroups,
     /// Split points and streams, and the place that another group has reached in its stream.
     pub(crate) between_groups: BetweenGroups,
+    /// There are split points, or stubs of them. It follows from `between_groups`.
+    pub(crate) is_among_groups: bool,
+    /// A command may be about a znode of another group. It follows from `between_groups`.
+    pub(crate) are_znodes_spread: bool,
+    /// Only this member's: children of split points that came and went of late.
+    pub(crate) recent_children: RecentChildren,
+    /// Only this member's: items that were applied since they were taken.
+    pub(crate) applied_items: Vec<AppliedItem>,
     /// `/zookeeper/quota`, which every change of data must ask for.
     pub(crate) quota: NodeId,
     /// Only this member's: what its operators are told.
@@ -105,6 +119,10 @@ impl Tree {
             raised: RaisedLevel::default(),
             groups: FoundedGroups::default(),
             between_groups: BetweenGroups::default(),
+            is_among_groups: false,
+            are_znodes_spread: false,
+            recent_children: RecentChildren::default(),
+            applied_items: Vec::new(),
             quota,
             overruns,
         }
@@ -157,7 +175,11 @@ impl Tree {
         }
         self.take_zxid();
         let mut changes = Changes::new();
-        let result = self.dispatch(command, &mut changes);
+        let result = if self.is_among_groups {
+            self.dispatch_among_groups(command, &mut changes)
+        } else {
+            self.dispatch(command, &mut changes)
+        };
         assert!(result.is_ok() || changes.is_empty(), "a refusal changes nothing");
         Outcome { zxid: self.zxid, result, changes }
     }
@@ -174,6 +196,23 @@ impl Tree {
     #[inline]
     pub fn begin_entry(&mut self, floor: Zxid) {
         self.floor = floor;
+    }
+
+    /// Carries a command out where several groups have znodes, or will have.
+    fn dispatch_among_groups<'a>(
+        &mut self,
+        command: &Command<'a>,
+        changes: &mut Changes<'a>,
+    ) -> Result<WriteReply<'a>, ErrorCode> {
+        let decided = self.zxid;
+        if self.are_znodes_spread && self.is_about_points(command) {
+            // The other groups are told. The place of that is one that no change has.
+            self.take_zxid();
+        }
+        let result = self.dispatch(command, changes);
+        self.tell_points(decided);
+        self.note_recent_children(changes);
+        result
     }
 
     fn dispatch<'a>(
@@ -199,13 +238,16 @@ impl Tree {
             }
             _ => self.check_session(at.session, command.member)?,
         }
+        if self.are_znodes_spread {
+            self.check_places(at.session, write)?;
+        }
         match write {
             Write::SetAcl { path, acl, version } => self.set_acl(&at, path, *acl, *version),
             Write::Reconfig(asked) => self.reconfig(&at, asked),
             Write::FoundEnsemble { cluster, members } => self.found_ensemble(&at, *cluster, members, changes),
             Write::SettleReconfig { error } => self.settle_reconfig(&at, *error, changes),
             Write::DeleteContainer { path } => self.delete_container(&at, path, changes),
-            Write::BetweenGroups(command) => self.carry_out_between_groups(&at, command),
+            Write::BetweenGroups(command) => self.carry_out_between_groups(&at, command, changes),
             // The service's own, and no session's.
             Write::SetSecret { .. } => Err(ErrorCode::BadArguments),
             Write::Multi(writes) => self.multi(&at, writes, changes),

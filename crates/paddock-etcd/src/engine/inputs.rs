@@ -32,6 +32,8 @@ impl Engine {
                 };
                 self.lanes.push(conn, Item::Session(item), since_ms);
             }
+            // Zxids of one order need not be awaited.
+            ClientInput::Seen { .. } => {}
             ClientInput::Bind { conn, session, ids } => {
                 let command = session_command(session, OpCode::BindSession, &ids, &[]);
                 self.lanes.push(conn, Item::Bind { command }, since_ms);

@@ -84,7 +84,7 @@ impl<H: Host> Connection<H> {
 
     /// The connection has ended: what waits will not be answered. Returns the number of these requests.
     pub(crate) fn give_up(&mut self, host: &H, audit: Option<&dyn AuditLog>) -> usize {
-        let waiting = self.queue.len();
+        let waiting = self.queue.unanswered();
         let last_word = self.last_word.take().and_then(|last_word| last_word.1);
         let long_request = self.long_request.take().and_then(|request| request.into_span());
         let mut spans: Vec<H::Span> = last_word.into_iter().chain(long_request).collect();

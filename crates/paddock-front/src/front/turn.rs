@@ -1,6 +1,6 @@
 //! A connection's turn: requests are split off what it has sent, and read from the state or handed to the engine.
 
-use paddock_proto::{ErrorCode, OpCode, Xid, Zxid, blocks};
+use paddock_proto::{ConnectRequest, ErrorCode, OpCode, Xid, Zxid, blocks};
 use paddock_state::{ClientInput, ListPortion, LongList, LongListStep, State, is_list_of_children};
 use paddock_tree::{Guess, Guesses};
 
@@ -188,7 +188,7 @@ impl<'a, H: Host> Turn<'a, H> {
         (xid, op, error): (Xid, OpCode, ErrorCode),
         span: Option<H::Span>,
     ) {
-        if connection.is_idle() {
+        if connection.is_idle() && !self.lock(connection).tree().are_znodes_spread() {
             let host = self.host;
             let state = self.lock_for_answer(connection);
             connection.decline((xid, op, error), state, span, host);
@@ -216,8 +216,16 @@ impl<'a, H: Host> Turn<'a, H> {
         let action = if connection.protocol.is_greeting() {
             let state = host.lock_state();
             let (tree, is_looking, now_ms) = (Some(state.tree()), host.is_looking(), self.since_ms);
-            let context = Context { tree, is_looking, now_ms };
-            connection.protocol.on_frame(frame, &context, &self.front.settings)
+            // A client may have seen of another group what is not here yet: the engine awaits it, or closes the connection.
+            let are_spread = state.tree().are_znodes_spread();
+            let seen_max = if are_spread { Zxid(i64::MAX) } else { state.tree().zxid() };
+            let context = Context { tree, seen_max, is_looking, now_ms };
+            let action = connection.protocol.on_frame(frame, &context, &self.front.settings);
+            if are_spread && matches!(action, Action::Submit(_)) {
+                let zxid = ConnectRequest::decode(frame).map_or(Zxid(0), |request| request.last_zxid_seen);
+                self.front.inputs.push(ClientInput::Seen { conn, zxid });
+            }
+            action
         } else {
             connection.protocol.on_frame(frame, &Context::default(), &self.front.settings)
         };
@@ -235,7 +243,8 @@ impl<'a, H: Host> Turn<'a, H> {
                     connection.audit_refused_reconfig(&**log);
                 }
                 let watches_max = self.front.settings.limits.watches_per_turn;
-                match watches::portions(op, body, connection.client().dialect, watches_max) {
+                let portions = watches::portions(op, body, connection.client().dialect, watches_max);
+                match portions.filter(|_| !self.lock(connection).tree().are_znodes_spread()) {
                     Some(portions) => {
                         connection
                             .do_in_portions(LongRequest::Watches(WatchesToSet::new(xid, portions, span)));
@@ -257,6 +266,11 @@ impl<'a, H: Host> Turn<'a, H> {
                     Declined::Rate => {}
                 }
                 self.decline(connection, (xid, op, why.error()), span);
+            }
+            Action::Ping if self.lock(connection).tree().are_znodes_spread() => {
+                // No zxid is told: what this state has applied the client may not have been shown.
+                connection.reply_to_auth(Xid::PING, None, span, host);
+                self.replies += 1;
             }
             Action::Ping => self.answer(connection, (Xid::PING, OpCode::Ping, &[]), span),
             Action::Identify { xid } => {
@@ -307,7 +321,12 @@ impl<'a, H: Host> Turn<'a, H> {
             }
             None => {
                 let state = self.lock(connection);
-                connection.set_watches(&portion, state);
+                if state.tree().are_znodes_spread() {
+                    // This state does not have all of the znodes any more: the client comes back.
+                    connection.close();
+                } else {
+                    connection.set_watches(&portion, state);
+                }
             }
         }
         true
@@ -328,6 +347,9 @@ impl<'a, H: Host> Turn<'a, H> {
         }
         let guess = if prefetch::is_read_of_one(op) { self.guesses.next() } else { None };
         let state = self.lock(connection);
+        if state.tree().are_znodes_spread() {
+            return self.read(connection, bytes, (xid, op, body), span);
+        }
         let (long, found) = state.long_list(connection.client(), op, body, guess.unwrap_or(Guess::NONE));
         if !connection.is_idle() {
             // Others may write while this turn hands more to the engine.
@@ -358,6 +380,11 @@ impl<'a, H: Host> Turn<'a, H> {
         if connection.is_silenced() {
             // The end came with the mail: the connection has no watches any more.
             return connection.do_in_portions(LongRequest::List(list));
+        }
+        if state.tree().are_znodes_spread() {
+            // Children may have gone to other groups since the first portion.
+            let ListToCopy { list, span, bytes } = list;
+            return self.read(connection, bytes, (list.xid, list.op, list.body()), span);
         }
         let before = list.list.copied_bytes();
         match state.copy_long_list(connection.client(), &mut list.list, ListPortion { children, bytes_max }) {
@@ -476,8 +503,23 @@ impl<'a, H: Host> Turn<'a, H> {
     ) {
         let host = self.host;
         let state = self.lock_for_answer(connection);
+        if state.tree().are_znodes_spread() {
+            return self.route(connection, request, span);
+        }
         connection.answer(request, guess, state, span, host);
         self.replies += 1;
+    }
+
+    /// Hands a request to the engine, which knows the groups that have the znodes.
+    #[cold]
+    fn route(
+        &mut self,
+        connection: &mut Connection<H>,
+        (xid, op, body): (Xid, OpCode, &[u8]),
+        span: Option<H::Span>,
+    ) {
+        let input = connection.queued_read(xid, op, body);
+        self.submit(connection, (op.code(), body.len(), path_of(op.code(), body)), input, span);
     }
 
     /// The state for the next answer, under another lock now and then.

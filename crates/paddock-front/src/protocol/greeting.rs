@@ -21,7 +21,7 @@ impl Protocol {
     ) -> Action<'f> {
         let Ok(request) = ConnectRequest::decode(frame) else { return silently("malformed connect request") };
         let tree = context.tree.expect("a greeting finds the state");
-        if request.last_zxid_seen > tree.zxid() {
+        if request.last_zxid_seen > context.seen_max {
             // The client has seen more than this member knows: it would go back in time here.
             return silently("client has seen a newer zxid than this member");
         }

@@ -12,19 +12,24 @@ impl Member {
     pub(super) fn follow_received(&mut self, at: usize) {
         let group = &self.groups[at];
         if let Some(state) = &group.own_state {
-            self.carrier.follow_group(group.number.0, state.received_items());
+            self.carrier.follow_group(group.number.0, state.look().tree());
         }
     }
 
     /// Proposes what the groups that this member leads are to have of each other. To be called when one of them has applied something, and with each tick.
     pub(super) fn carry_between_groups(&mut self) {
+        for number in self.carrier.awaited_groups() {
+            if let Some(at) = self.place_of(GroupNumber(number)) {
+                self.follow_received(at);
+            }
+        }
         let Member { presence, groups, carrier, .. } = self;
         for MemberGroup { number, group, .. } in groups {
             let mut replica = Replica::new(presence, group);
             let Some(term) = replica.joining_term() else { continue };
             let propose = |command: &GroupsCommand<'_>| replica.announce_between_groups(command);
             match *number {
-                HOME => carrier.propose_acknowledgements(term, propose),
+                HOME => carrier.propose_answers(term, propose),
                 GroupNumber(number) => carrier.propose_items(number, term, propose),
             }
         }

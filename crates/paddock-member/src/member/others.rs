@@ -1,33 +1,47 @@
 //! Groups of a member beside its home group: they begin when the home group's state tells of them.
 //!
-//! They share the member's log, its syncs and its links. Each has a state of its own, which the member keeps, since no client asks for
-//! anything in it yet. Their snapshots are taken in one go: those states are small.
+//! They share the member's log, its syncs and its links. Each has a state of its own, which the member keeps: what clients ask of it comes through the
+//! member's router (`member/routing.rs`). Their snapshots are taken in one go.
 
-use std::cell::RefCell;
+use std::cell::{Ref, RefCell};
 use std::collections::BTreeMap;
 
 use paddock_replica::{
-    Effects, Group, GroupStanding, HardState, MemberFacts, Membership, NewGroup, OtherGroup, OwnState,
-    Recovered, Replica, Replicated, Standing, founders_of, raft_id,
+    Effects, Group, GroupStanding, HardState, MemberFacts, Membership, NewGroup, OtherGroup, Recovered,
+    Replica, Replicated, Standing, founders_of, raft_id,
 };
-use paddock_state::Now;
+use paddock_state::{Now, WatchTable};
 use paddock_storage::{GroupNumber, Index};
-use paddock_tree::Tree;
+use paddock_tree::{AppliedItem, Tree};
 
 use super::{Member, MemberGroup};
+use crate::StateLock;
 use crate::incoming::Incoming;
 use crate::recovery::FoundGroup;
 use crate::snapshots::Snapshots;
-use crate::{Shell, StateLock};
 
 /// The state of a group that is not the home group.
 #[derive(Debug)]
 pub(super) struct GroupState(RefCell<Replicated>);
 
 impl GroupState {
-    /// Number of the last item of its stream that the group has applied.
-    pub(super) fn received_items(&self) -> u64 {
-        self.0.borrow().tree().received_items()
+    /// A state of a group of this member, whose changes are told to those who watch in the member's table.
+    fn new(mut state: Replicated, watches: &WatchTable) -> GroupState {
+        state.share_watches(watches);
+        GroupState(RefCell::new(state))
+    }
+
+    pub(super) fn look(&self) -> Ref<'_, Replicated> {
+        self.0.borrow()
+    }
+
+    pub(super) fn change<T>(&self, change: impl FnOnce(&mut Replicated) -> T) -> T {
+        change(&mut self.0.borrow_mut())
+    }
+
+    /// Items that were applied since this was asked last.
+    pub(super) fn take_applied_items(&self) -> Vec<AppliedItem> {
+        self.0.borrow_mut().tree_mut().take_applied_items()
     }
 
     /// The group as it is told of, with this standing.
@@ -100,7 +114,7 @@ impl Member {
         for group in found.into_values() {
             self.begin_other(group, Membership::default(), false, now);
         }
-        self.carrier.follow_home(home.tree().streams());
+        self.carrier.follow_home(home.tree());
     }
 
     /// Begins with the groups that the home group has founded, but for those that were found on the disk.
@@ -136,26 +150,10 @@ impl Member {
             incoming: Incoming::new(number, self.disk.clone(), self.config.snapshot_dir(number)),
             unsynced: None,
             writes: 0,
-            own_state: Some(GroupState(RefCell::new(state))),
+            own_state: Some(GroupState::new(state, self.presence.watches())),
         };
         self.groups.insert(at, other);
         self.follow_received(at);
-    }
-
-    /// Applies what a group that is not the home group has committed.
-    pub(super) fn apply_in_other(&mut self, at: usize, shell: &mut impl Shell) {
-        let MemberGroup { group, effects, writes, own_state, .. } = &mut self.groups[at];
-        #[cfg(feature = "testing")]
-        shell.committed_in(group.number(), &effects.committed);
-        let state = own_state.as_ref().expect("another group has its own state");
-        let mut state = state.0.borrow_mut();
-        let mut held = OwnState(&mut state, &mut self.unheard);
-        let mut replica = Replica::new(&mut self.presence, group);
-        *writes += replica.apply(shell.now(), effects, &mut held).commands as u64;
-        self.unheard.iter_mut().for_each(|(_, outbox)| outbox.clear());
-        drop(state);
-        self.follow_received(at);
-        self.carry_between_groups();
     }
 
     /// Tells the other groups which members were heard in another process than before, with a message for the group at this place. That one knows, and

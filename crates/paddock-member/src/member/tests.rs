@@ -18,6 +18,7 @@ mod ends;
 mod first_disk;
 mod groups;
 mod oversized;
+mod routing;
 mod snapshots;
 mod within_entry;
 
@@ -46,6 +47,8 @@ struct TestShell {
     refused_orders: usize,
     finished: Option<Result<Taken, SnapshotError>>,
     session: Option<SessionId>,
+    /// Replies and events that came, if they are kept.
+    kept: Option<Vec<Vec<u8>>>,
     replies: usize,
     refusals: usize,
     closed: usize,
@@ -67,6 +70,7 @@ impl TestShell {
             refused_orders: 0,
             finished: None,
             session: None,
+            kept: None,
             replies: 0,
             refusals: 0,
             closed: 0,
@@ -138,6 +142,11 @@ impl Shell for TestShell {
         let result = change(&mut self.state.0.borrow_mut(), &mut self.outboxes);
         for (_, outbox) in self.outboxes.iter_mut() {
             for (_, parcel) in outbox.iter() {
+                if let (Some(kept), Parcel::Reply(_, bytes) | Parcel::Event(bytes)) = (&mut self.kept, parcel)
+                {
+                    kept.push(bytes.to_vec());
+                    continue;
+                }
                 match parcel {
                     Parcel::Connected(connected, _) => self.session = Some(connected.session),
                     Parcel::Reply(_, reply) if is_refusal(reply) => self.refusals += 1,

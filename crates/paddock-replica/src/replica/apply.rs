@@ -31,7 +31,6 @@ impl Replica<'_> {
                     for batch in batches(&entry.payload) {
                         applied.commands += self.apply_batch(now, &batch, held, &mut stretch);
                     }
-                    held.parts().0.tree_mut().end_entry();
                 }
             }
             let replicated = held.parts().0;
@@ -147,6 +146,10 @@ impl Replica<'_> {
 
     /// Carries out the long part of a command that removes many znodes. Returns the error with which the command is to be refused.
     fn remove_long(&self, command: &Command<'_>, held: &mut impl HeldState) -> Option<ErrorCode> {
+        let tree = held.parts().0.tree();
+        if tree.are_znodes_spread() && tree.is_misplaced(command) {
+            return None;
+        }
         let mut removal =
             held.parts().0.tree().long_removal(command, self.presence.options.removed_at_once)?;
         loop {
@@ -400,8 +403,10 @@ impl Replica<'_> {
     /// Tells connections that read-only mode has begun or ended, and answers its requests.
     fn answer_in_read_only(&mut self, state: &State, out: &mut Outboxes) {
         match self.group.read_only.take_turn() {
-            // No connection knows of another group than the home group.
-            Some(ReadOnlyTurn::Began) if !self.group.is_home() => drop(self.group.requests.abandon()),
+            Some(ReadOnlyTurn::Began) if !self.group.is_home() => {
+                let abandoned = self.group.requests.abandon();
+                abandoned.iter().filter_map(QueuedItem::conn).for_each(|conn| out.close(conn));
+            }
             Some(ReadOnlyTurn::Began) => self.abandon_waiting(state, out),
             Some(ReadOnlyTurn::Ended) => {
                 self.group.read_only.take_conns().into_iter().for_each(|conn| out.close(conn));

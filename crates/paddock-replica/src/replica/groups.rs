@@ -11,8 +11,8 @@
 //! Once members have changed, none is founded any more: those who began it may have left, and may come back with nothing. Members of groups follow the home
 //! group's (`rosters.rs`).
 
-use paddock_state::Now;
-use paddock_tree::{FeatureLevel, GroupFounders, Tree};
+use paddock_state::{ClientInput, Now};
+use paddock_tree::{FeatureLevel, GroupFounders, Origin, Tree};
 
 use super::Replica;
 use crate::configuration::ConfigurationEntry;
@@ -22,7 +22,7 @@ use crate::presence::NewGroup;
 use crate::queued_item::QueuedItem;
 use crate::raft_id::raft_id;
 use crate::stamps::StampClock;
-use crate::{Membership, Replicated};
+use crate::{Input, Membership, Replicated};
 
 /// Ticks between two moments at which a member asks for the lead of a group that should be its own.
 const SEEK_TICKS: u64 = 20;
@@ -129,6 +129,16 @@ impl Replica<'_> {
         self.group.requests.forget_through(last_batch);
         self.group.applied.level = state.tree().feature_level();
         self.take_roster(state.tree());
+    }
+
+    /// The start of the member's process by which batches are numbered in this group, and the number of the last one that something was submitted for.
+    pub fn submitted(&self) -> (Origin, u64) {
+        (self.group.requests.origin(), self.group.requests.submitted())
+    }
+
+    /// Takes a request of a connection that was led to this group. Gates of connections are the home group's affair.
+    pub fn take_routed(&mut self, now: Now, input: ClientInput) {
+        self.take(now, Input::Client(input));
     }
 
     /// Submits a command that no connection waits for.

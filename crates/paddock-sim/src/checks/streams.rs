@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use paddock_proto::{GroupsCommand, Write};
+use paddock_proto::{GroupsCommand, Write, Zxid};
 use paddock_replica::LogEntry;
 use paddock_tree::Streams;
 
@@ -11,18 +11,21 @@ use super::{Checked, ensure};
 
 const CHECKER: &str = "streams";
 
+/// The zxid of the decision, and the item, encoded.
+type DecidedItem = (Zxid, Vec<u8>);
+
 /// Knowledge of the streams, by the numbers of their groups.
 #[derive(Debug, Default)]
 pub(crate) struct StreamChecks {
     /// Each item as it was seen first.
-    items: BTreeMap<(u32, u64), Vec<u8>>,
+    items: BTreeMap<(u32, u64), DecidedItem>,
     /// The last item that is applied with each entry of a group, from the first entry on.
     received: BTreeMap<u32, Vec<u64>>,
 }
 
 impl StreamChecks {
-    fn check_item(&mut self, group: u32, number: u64, item: &[u8]) -> Checked {
-        let first = self.items.entry((group, number)).or_insert_with(|| item.to_vec());
+    fn check_item(&mut self, group: u32, number: u64, item: &DecidedItem) -> Checked {
+        let first = self.items.entry((group, number)).or_insert_with(|| item.clone());
         ensure!(
             first == item,
             CHECKER,
@@ -40,10 +43,10 @@ impl StreamChecks {
         let mut received = known.last().copied().unwrap_or_default();
         let mut items = Vec::new();
         for command in entry.batches().flat_map(|batch| batch.commands()) {
-            if let Ok(Write::BetweenGroups(GroupsCommand::Item { number, item })) = command.write {
+            if let Ok(Write::BetweenGroups(GroupsCommand::Item { number, decided, item })) = command.write {
                 let mut bytes = Vec::new();
                 item.encode(&mut bytes);
-                items.push((number, bytes));
+                items.push((number, (decided, bytes)));
                 received = if number == received + 1 { number } else { received };
             }
         }
@@ -62,7 +65,7 @@ impl StreamChecks {
                 "item {acknowledged} to group {group} is acknowledged on member {member}; the group's log has those up to {received}"
             );
             for (number, item) in stream.behind(0) {
-                self.check_item(group, number, item)?;
+                self.check_item(group, number, &(item.decided, item.bytes.clone()))?;
             }
         }
         Ok(())

@@ -82,7 +82,10 @@ impl Successor {
                 self.serving.end_conn(conn);
                 state.watches().drop_conn(conn);
             }
-            ClientInput::Read(_) | ClientInput::Touch { .. } | ClientInput::Bind { .. } => {}
+            ClientInput::Read(_)
+            | ClientInput::Touch { .. }
+            | ClientInput::Seen { .. }
+            | ClientInput::Bind { .. } => {}
         }
         None
     }

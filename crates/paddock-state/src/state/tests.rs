@@ -1,6 +1,6 @@
 //! Watches that a client brings along from an earlier connection.
 
-use paddock_proto::{Acl, AddWatchMode, CreateMode, Id, IdList, encode};
+use paddock_proto::{Acl, AddWatchMode, CreateMode, Id, IdList, Perms, WatchEvent, WatcherKind, encode};
 use paddock_tree::Tree;
 
 use super::*;

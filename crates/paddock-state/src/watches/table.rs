@@ -91,6 +91,11 @@ impl WatchTable {
         self.lock().gone_paths()
     }
 
+    /// True if a connection has watches, or had some.
+    pub fn has_any(&self, conn: ConnId) -> bool {
+        self.lock().knows(conn)
+    }
+
     /// Number of watches, counted as ZooKeeper counts.
     pub fn count(&self) -> usize {
         self.lock().len()

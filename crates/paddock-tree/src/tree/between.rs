@@ -3,13 +3,25 @@
 //! A group keeps a *stub* of each split point that is there: a znode with its ACL, below which the children lie that belong to the group. It may only
 //! come and go by items of the home group's stream.
 
-use paddock_proto::{AclList, ErrorCode, GroupsCommand, StreamItem, WriteReply};
+use paddock_proto::{AclList, ErrorCode, GroupsCommand, SessionId, StreamItem, Write, WriteReply, Zxid};
 
 use super::{Circumstances, SYSTEM_PATHS, Tree};
+use crate::Command;
+use crate::between_groups::OWN;
 use crate::features::FeatureLevel;
-use crate::split_points::{SplitPoint, SplitPoints, ToldZnode};
+use crate::outcome::Changes;
+use crate::session::Session;
+use crate::split_points::{SlotMap, SplitPoint, SplitPoints, ToldZnode};
 use crate::store::{NewNode, NodeId, ZnodeKind};
 use crate::streams::Streams;
+use crate::write_paths::for_each_path;
+
+/// An item that was applied: the zxid that it has in its group, and that of the home group's transaction which decided it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AppliedItem {
+    pub zxid: Zxid,
+    pub decided: Zxid,
+}
 
 impl Tree {
     /// Split points of the ensemble, if this is the home group's state.
@@ -27,13 +39,24 @@ impl Tree {
         self.between_groups.received
     }
 
+    /// The other groups in which a session may write, if this is the home group's state.
+    pub fn attached_groups(&self, session: SessionId) -> impl Iterator<Item = u32> {
+        self.between_groups.attached.get(&session).into_iter().flatten().copied()
+    }
+
+    /// Items that were applied since this was asked last.
+    pub fn take_applied_items(&mut self) -> Vec<AppliedItem> {
+        std::mem::take(&mut self.applied_items)
+    }
+
     /// Carries out a command between groups. One that cannot be changes nothing, on any member.
     pub(crate) fn carry_out_between_groups<'a>(
         &mut self,
         at: &Circumstances<'a>,
         command: &GroupsCommand<'a>,
+        changes: &mut Changes<'a>,
     ) -> Result<WriteReply<'a>, ErrorCode> {
-        if !at.is_service() {
+        if at.is_service() == command.is_of_session() {
             return Err(ErrorCode::BadArguments);
         }
         // At a lower level a snapshot could not say it.
@@ -43,13 +66,40 @@ impl Tree {
         match *command {
             GroupsCommand::Split { path } => {
                 self.between_groups.split_points.add(path, at.zxid.0);
+                self.tell_points(at.zxid);
             }
             GroupsCommand::Join { path } => self.join(path),
+            GroupsCommand::Move { path, first, last, group } => {
+                self.move_slots(at, path, (first, last), group)
+            }
+            GroupsCommand::Attach { group } => self.attach(at.session, group),
             GroupsCommand::Acknowledge { group, number } => {
                 self.between_groups.streams.acknowledge(group, number);
             }
-            GroupsCommand::Item { number, item } => self.receive(at, number, item),
+            GroupsCommand::Item { number, decided, item } => {
+                if number == self.between_groups.received + 1 {
+                    self.between_groups.received = number;
+                    // Of the writes behind it none comes before the decision.
+                    self.zxid = self.zxid.max(Zxid(decided.0.saturating_add(1)));
+                    if item.changes_znodes() {
+                        self.applied_items.push(AppliedItem { zxid: self.zxid, decided });
+                    }
+                    self.receive(&Circumstances { zxid: self.zxid, ..*at }, item, changes);
+                }
+            }
+            GroupsCommand::Mark { at_least } => {
+                self.zxid = self.zxid.max(at_least.min(Zxid::stamp(Zxid::STAMP_MS_MAX)));
+            }
+            GroupsCommand::GoOn => self.let_go_on(at.session),
+            GroupsCommand::Given { path, first, portion, is_last, above, znodes } => {
+                self.zxid = self.zxid.max(above);
+                self.take_given(path, first, (portion, is_last), znodes);
+            }
+            GroupsCommand::Multi { request } => return self.begin_multi(at, request, changes),
+            GroupsCommand::Vote { multi, group, vote } => self.take_vote(at, (multi, group, vote), changes),
         }
+        self.are_znodes_spread = self.between_groups.are_znodes_spread();
+        self.is_among_groups = self.between_groups.is_among_groups();
         Ok(WriteReply::Done)
     }
 
@@ -57,62 +107,124 @@ impl Tree {
     fn join(&mut self, path: &str) {
         let is_told = self.split_points().get(path).is_some_and(SplitPoint::is_there);
         if self.between_groups.split_points.remove(path) && is_told {
-            self.push_to_groups(1, &StreamItem::SplitPoint { path, acl: None });
+            self.push_to_groups(1, self.zxid, &StreamItem::SplitPoint { path, acl: None });
         }
     }
 
-    /// An entry of the log has been applied: what it has changed of the znodes of split points goes to the other groups.
-    #[inline]
-    pub fn end_entry(&mut self) {
-        if !self.between_groups.split_points.is_empty() {
-            self.tell_changes();
+    /// A session of the home group is about to write in another group.
+    pub(super) fn attach(&mut self, session: SessionId, group: u32) {
+        let is_group = (1..self.groups.count()).contains(&group);
+        if is_group && self.between_groups.attached.entry(session).or_default().insert(group) {
+            self.push_session(session, group);
         }
     }
 
-    fn tell_changes(&mut self) {
+    fn push_session(&mut self, session: SessionId, group: u32) {
+        let Some(known) = self.sessions.get(&session) else { return };
+        let Session { timeout_ms, owner, moves, .. } = *known;
+        let item = StreamItem::Session { session, timeout_ms, owner, moves };
+        self.between_groups.streams.push(group, self.zxid, &item);
+    }
+
+    /// Commands of the session are carried out again, if they were not.
+    fn let_go_on(&mut self, session: SessionId) {
+        if self.between_groups.stalled.remove(&session) {
+            self.are_znodes_spread = self.between_groups.are_znodes_spread();
+        }
+    }
+
+    /// A session has another owner: the groups that it writes in are told.
+    pub(crate) fn tell_owner(&mut self, session: SessionId) {
+        self.let_go_on(session);
+        self.give_up_multis(session, self.zxid);
+        let groups: Vec<u32> = self.attached_groups(session).collect();
+        groups.into_iter().for_each(|group| self.push_session(session, group));
+    }
+
+    /// A session ends: the groups that it has written in are told. Returns the zxid that its end has here: one that is larger than that of the decision, whose
+    /// place no change has.
+    pub(crate) fn tell_end(&mut self, session: SessionId, zxid: Zxid) -> Zxid {
+        self.let_go_on(session);
+        self.give_up_multis(session, zxid);
+        let Some(groups) = self.between_groups.attached.remove(&session) else { return zxid };
+        self.between_groups.multis.spoil(|open| open.votes.keys().any(|group| groups.contains(group)));
+        self.forget_leaving_ephemerals(session);
+        for group in groups {
+            self.between_groups.streams.push(group, zxid, &StreamItem::End { session });
+        }
+        self.take_zxid()
+    }
+
+    /// True if a command names the znode of a split point, or removes one with what is above it.
+    pub(super) fn is_about_points(&self, command: &Command<'_>) -> bool {
+        let (Ok(write), points) = (&command.write, self.split_points()) else { return false };
+        let mut is_about = false;
+        for_each_path(write, &mut |path| is_about |= points.get(path).is_some());
+        is_about || matches!(write, Write::RemoveRecursive { path, .. } if points.has_any_below(path))
+    }
+
+    /// A command has been carried out: what it has changed of the znodes of split points goes to the other groups, as decided at this zxid.
+    pub(super) fn tell_points(&mut self, decided: Zxid) {
         let Tree { store, between_groups, .. } = self;
         let znode = |path: &str| {
             let stat = store.stat(store.find(path)?);
             Some(ToldZnode { czxid: stat.czxid.0, aversion: stat.aversion })
         };
         let changed = between_groups.split_points.tell(znode);
-        changed.iter().for_each(|path| self.push_stub(path, 1));
+        changed.iter().for_each(|path| self.push_stub(path, 1, decided));
     }
 
     /// There were `before` groups, and are more now: the new ones are told of all split points that are there.
     pub(crate) fn tell_new_groups(&mut self, before: u32) {
         let paths = self.split_points().iter().filter(|(_, point)| point.is_there());
         let paths: Vec<String> = paths.map(|(path, _)| path.to_owned()).collect();
-        paths.iter().for_each(|path| self.push_stub(path, before));
+        paths.iter().for_each(|path| self.push_stub(path, before, self.zxid));
     }
 
     /// Appends a split point's znode, as it is, to the streams to the groups from `first` on.
-    fn push_stub(&mut self, path: &str, first: u32) {
+    fn push_stub(&mut self, path: &str, first: u32, decided: Zxid) {
         let mut bytes = Vec::new();
         if let Some(node) = self.store.find(path) {
             paddock_proto::encode::put_acl(&mut bytes, self.store.acl_list(node));
         }
         let mut reader = paddock_proto::jute::Reader::new(&bytes);
         let acl = (!bytes.is_empty()).then(|| AclList::decode(&mut reader).expect("it was just encoded"));
-        self.push_to_groups(first, &StreamItem::SplitPoint { path, acl });
+        self.push_to_groups(first, decided, &StreamItem::SplitPoint { path, acl });
     }
 
-    fn push_to_groups(&mut self, first: u32, item: &StreamItem<'_>) {
+    fn push_to_groups(&mut self, first: u32, decided: Zxid, item: &StreamItem<'_>) {
+        self.between_groups.multis.spoil(|_| true);
         for group in first..self.groups.count() {
-            self.between_groups.streams.push(group, item);
+            self.between_groups.streams.push(group, decided, item);
         }
     }
 
-    /// Applies an item of this group's stream, unless it is not the next one.
-    fn receive(&mut self, at: &Circumstances<'_>, number: u64, item: StreamItem<'_>) {
-        if number != self.between_groups.received + 1 {
-            return;
-        }
-        self.between_groups.received = number;
-        let StreamItem::SplitPoint { path, acl } = item;
-        match acl {
-            Some(acl) => self.put_stub(at, path, acl),
-            None => self.remove_stub(at, path),
+    /// Applies the next item of this group's stream.
+    fn receive<'a>(&mut self, at: &Circumstances<'a>, item: StreamItem<'a>, changes: &mut Changes<'a>) {
+        match item {
+            StreamItem::SplitPoint { path, acl: Some(acl) } => self.put_stub(at, path, acl),
+            StreamItem::SplitPoint { path, acl: None } => self.remove_stub(at, path),
+            StreamItem::Session { session, timeout_ms, owner, moves } => {
+                self.let_go_on(session);
+                self.between_groups.multis.outcomes.remove(&session);
+                self.sessions.insert(session, Session { moves, ..Session::new(timeout_ms, owner) });
+            }
+            StreamItem::End { session } => {
+                self.close_session(session, at.zxid, changes);
+                self.remove_given_ephemerals(session, changes);
+            }
+            StreamItem::Slots { path, first, last } => {
+                let slots =
+                    self.between_groups.own_slots.entry(path.to_owned()).or_insert_with(SlotMap::home);
+                slots.assign(first, last, OWN);
+            }
+            StreamItem::Znodes { znodes } => self.put_in(znodes),
+            StreamItem::Leave { path, first, last } => self.give_away(at.zxid, path, (first, last)),
+            StreamItem::Taken { path, first } => {
+                self.between_groups.given.retain(|given| (given.path.as_str(), given.first) != (path, first));
+            }
+            StreamItem::Prepare { multi, command } => self.prepare(at.zxid, multi, command),
+            StreamItem::Settle { multi, is_done } => self.settle(at.zxid, (multi, is_done), changes),
         }
     }
 
@@ -127,6 +239,7 @@ impl Tree {
             });
         }
         self.store.set_acl(parent, (!acl.is_open()).then(|| acl.to_vec()));
+        self.between_groups.acl_zxid = at.zxid.0;
     }
 
     /// Removes a stub, and the znodes that only lead to it. One with children stays, since an item can always be applied.
@@ -168,7 +281,6 @@ mod tests {
         let mut bytes = Vec::new();
         Command::encode(SessionId::NONE, 5, IdList::NONE, op, body, &mut bytes);
         tree.apply(&Command::decode(&bytes).unwrap()).result.unwrap();
-        tree.end_entry();
     }
 
     fn between(tree: &mut Tree, command: GroupsCommand<'_>) {
@@ -201,8 +313,9 @@ mod tests {
     fn send(home: &Tree, number: u32, group: &mut Tree, behind: u64) {
         let stream = home.streams().to_group(number).cloned().unwrap_or_default();
         for (number, item) in stream.behind(behind) {
-            let item = StreamItem::decode(&mut paddock_proto::jute::Reader::new(item)).unwrap();
-            between(group, GroupsCommand::Item { number, item });
+            let decided = item.decided;
+            let item = StreamItem::decode(&mut paddock_proto::jute::Reader::new(&item.bytes)).unwrap();
+            between(group, GroupsCommand::Item { number, decided, item });
         }
     }
 

@@ -75,6 +75,7 @@ impl Tree {
     pub fn leave_ensemble(&mut self) {
         (self.origins, self.groups) = (Origins::default(), FoundedGroups::default());
         self.between_groups = BetweenGroups::default();
+        (self.is_among_groups, self.are_znodes_spread) = (false, false);
         if self.ensemble.take().is_some() {
             let (node, stat) = (self.config_node(), self.config().1);
             self.write_config(node, stat.mzxid.0, stat.mtime_ms);

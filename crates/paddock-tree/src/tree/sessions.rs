@@ -92,6 +92,7 @@ impl Tree {
         }
         (known.timeout_ms, known.owner) = (timeout_ms, command.member);
         known.moves = known.moves.wrapping_add(moves.is_some().into());
+        self.tell_owner(command.session);
         Ok(WriteReply::Done)
     }
 
@@ -133,6 +134,7 @@ impl Tree {
         zxid: Zxid,
         changes: &mut Changes<'a>,
     ) -> WriteReply<'a> {
+        let zxid = self.tell_end(session, zxid);
         self.remove_ephemerals(session, zxid, changes);
         self.sessions.remove(&session);
         WriteReply::Done

@@ -255,7 +255,7 @@ fn between_groups() -> impl Strategy<Value = Wish> {
         GroupsCommand::Split { path: "/a" },
         GroupsCommand::Join { path: "/a" },
         GroupsCommand::Acknowledge { group: 1, number: 1 },
-        GroupsCommand::Item { number: 1, item },
+        GroupsCommand::Item { number: 1, decided: Zxid(7), item },
     ];
     select(commands).prop_map(|command| {
         let mut body = Vec::new();

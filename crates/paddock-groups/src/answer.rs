@@ -1,0 +1,80 @@
+//! An answer that waits for its turn.
+
+use paddock_proto::{ReplyHeader, Zxid};
+
+use crate::moment::OrderMoment;
+
+/// Bytes of a reply's header behind its length: xid, zxid and error.
+const XID_BYTES: usize = 4;
+/// Bytes of the length in front of a frame.
+pub(crate) const LENGTH_BYTES: usize = 4;
+
+/// A reply as it will leave: watch events in front of it, if any, and one frame.
+#[derive(Debug)]
+pub(crate) struct RoutedAnswer {
+    pub(crate) bytes: Vec<u8>,
+    /// The largest stamp that it shows.
+    pub(crate) zxid: Zxid,
+    /// Its moment: that of the write that it answers, or behind all that it shows.
+    pub(crate) moment: OrderMoment,
+    /// Code of the error in its header.
+    pub(crate) error: Option<i32>,
+    /// All groups have to be at the stamp before it leaves, whatever the client watches.
+    pub(crate) binds_all: bool,
+    /// An event that follows it, with its place.
+    pub(crate) event: Option<(Zxid, Vec<u8>)>,
+    /// RequestPlace of the reply's frame.
+    at: usize,
+}
+
+impl RoutedAnswer {
+    /// The answer of a group: whole frames, the last of which is the reply.
+    pub(crate) fn new(bytes: &[u8]) -> RoutedAnswer {
+        let at = last_frame(bytes);
+        let zxid = bytes.get(at + LENGTH_BYTES + XID_BYTES..).and_then(<[u8]>::first_chunk);
+        let error = bytes.get(at + LENGTH_BYTES + XID_BYTES + 8..).and_then(<[u8]>::first_chunk);
+        let error = error.map_or(0, |error| i32::from_be_bytes(*error));
+        let zxid = Zxid(zxid.map_or(0, |zxid| i64::from_be_bytes(*zxid)));
+        RoutedAnswer {
+            bytes: bytes.to_vec(),
+            zxid,
+            moment: OrderMoment::of_sight(zxid),
+            error: (error != 0).then_some(error),
+            binds_all: false,
+            event: None,
+            at,
+        }
+    }
+
+    /// True for a reply without a body.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.bytes.len() == self.at + LENGTH_BYTES + ReplyHeader::BYTES
+    }
+
+    /// The answer with another stamp that it shows.
+    pub(crate) fn showing(self, zxid: Zxid) -> RoutedAnswer {
+        RoutedAnswer { zxid, moment: OrderMoment::of_sight(zxid), ..self }
+    }
+
+    /// Writes the zxid into the reply.
+    pub(crate) fn set_zxid(&mut self, zxid: Zxid) {
+        set_zxid(&mut self.bytes[self.at..], zxid);
+    }
+}
+
+/// Writes a zxid into the frame of a reply or an event.
+pub(crate) fn set_zxid(frame: &mut [u8], zxid: Zxid) {
+    if let Some(bytes) = frame.get_mut(LENGTH_BYTES + XID_BYTES..).and_then(<[u8]>::first_chunk_mut) {
+        *bytes = zxid.0.to_be_bytes();
+    }
+}
+
+/// RequestPlace of the last of these whole frames.
+fn last_frame(bytes: &[u8]) -> usize {
+    let (mut at, mut last) = (0, 0);
+    while let Some(length) = bytes.get(at..).and_then(<[u8]>::first_chunk) {
+        last = at;
+        at += LENGTH_BYTES + u32::from_be_bytes(*length) as usize;
+    }
+    last
+}

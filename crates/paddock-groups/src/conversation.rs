@@ -1,0 +1,304 @@
+//! The requests of one connection, and what it is told.
+//!
+//! Requests are answered in their order. Those that follow each other in one group are under way together; one for another group waits until all before it are
+//! answered. A reply waits until every group in which the client watches has come as far as what it shows, and so does an event: both leave in the order of
+//! their places.
+
+mod asking;
+mod rounds;
+mod telling;
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use paddock_proto::{GroupsCommand, IdList, OpCode, SessionId, Zxid};
+use paddock_state::{ClientInput, ConnId, Outboxes, QueuedRead, RequestId, Slot};
+use paddock_tree::{AppliedItem, Command, MISPLACED};
+
+use crate::answer::RoutedAnswer;
+use crate::moment::OrderMoment;
+use crate::shown::ShownStamps;
+use crate::turn::Turn;
+
+/// Requests of a connection, and events for it that have not left.
+#[derive(Debug)]
+pub(crate) struct Conversation {
+    conn: ConnId,
+    session: SessionId,
+    shown: ShownStamps,
+    /// The largest stamp in what has left.
+    told: Zxid,
+    /// A write of this connection was handed over: nothing of an earlier one can come behind it.
+    has_written: bool,
+    /// Groups in which the client may watch.
+    watched: BTreeSet<u32>,
+    requests: VecDeque<RoutedRequest>,
+    /// Each with its number, by which those of one moment keep their order.
+    events: BTreeMap<(OrderMoment, u64), Vec<u8>>,
+    /// Split points whose children are watched, with the stamp as of which they were listed.
+    lists: BTreeMap<String, Zxid>,
+    /// Number of events that have left.
+    events_sent: u64,
+    events_taken: u64,
+    /// A write has met a slot that its group does not have: nothing more is handed over before all that is under way there has come back.
+    is_refused: bool,
+    /// Something was refused since the last tick: what is refused again at once would be for ever.
+    was_refused: bool,
+    /// The connection is closed behind what is answered already.
+    is_ending: bool,
+}
+
+#[derive(Debug)]
+struct RoutedRequest {
+    request: RequestId,
+    what: What,
+    stage: RequestStage,
+    /// The groups were asked how far they have come, and that is awaited.
+    is_synced: bool,
+    /// A multi that was given up because a group was busy: it is asked for again when there is no other, or a tick has passed.
+    was_busy: bool,
+    /// A multi over several groups, which the home group has.
+    is_over_groups: bool,
+    /// The znode of a split point is changed: the answer leaves when all groups know.
+    binds_all: bool,
+}
+
+#[derive(Debug)]
+enum What {
+    Write { op: OpCode, command: Vec<u8> },
+    Read(QueuedRead),
+}
+
+#[derive(Debug)]
+enum RequestStage {
+    Waiting,
+    UnderWay {
+        group: u32,
+    },
+    /// These groups have not said yet how far they have come.
+    Syncing {
+        left: BTreeSet<u32>,
+        reply: Vec<u8>,
+    },
+    /// The home group has asked the groups for their parts of this multi.
+    Deciding {
+        multi: i64,
+    },
+    Answered {
+        answer: RoutedAnswer,
+        again_after: Option<u64>,
+    },
+}
+
+impl Conversation {
+    /// A connection that was not heard of before. What it may have been shown is at most what is here now.
+    pub(crate) fn new(conn: ConnId, session: SessionId, seen: Zxid, watched: BTreeSet<u32>) -> Conversation {
+        Conversation {
+            conn,
+            session,
+            shown: ShownStamps::elsewhere(seen),
+            told: seen,
+            has_written: false,
+            watched,
+            requests: VecDeque::new(),
+            events: BTreeMap::new(),
+            lists: BTreeMap::new(),
+            events_sent: 0,
+            events_taken: 0,
+            is_refused: false,
+            was_refused: false,
+            is_ending: false,
+        }
+    }
+
+    /// The stamps that the client was shown.
+    pub(crate) fn shown(&self) -> &ShownStamps {
+        &self.shown
+    }
+
+    pub(crate) fn session(&self) -> SessionId {
+        self.session
+    }
+
+    pub(crate) fn set_session(&mut self, session: SessionId) {
+        self.session = session;
+    }
+
+    /// True if nothing is held back.
+    pub(crate) fn is_at_rest(&self) -> bool {
+        self.requests.is_empty() && self.events.is_empty()
+    }
+
+    /// The map has changed: what is watched may lie in any group.
+    pub(crate) fn watch_all(&mut self, groups: impl Iterator<Item = u32>) {
+        if !self.watched.is_empty() {
+            self.watched.extend(groups);
+        }
+    }
+
+    pub(crate) fn ask_write(&mut self, request: RequestId, op: OpCode, command: Vec<u8>) {
+        self.push(request, What::Write { op, command });
+    }
+
+    pub(crate) fn ask_read(&mut self, read: QueuedRead) {
+        self.push(read.request, What::Read(read));
+    }
+
+    /// Keeps a request that the home group has been given.
+    pub(crate) fn keep(&mut self, input: &ClientInput) {
+        match input {
+            ClientInput::Write { request, op, command, .. } => {
+                self.ask_write(*request, *op, command.clone());
+            }
+            ClientInput::Read(read) => self.ask_read(copy(read)),
+            other => unreachable!("{other:?} is no request"),
+        }
+        if let Some(asked) = self.requests.back_mut() {
+            asked.stage = RequestStage::UnderWay { group: 0 };
+        }
+    }
+
+    /// Sends what the home group has answered, as it came. A state that has given its first znodes away tells less of its zxid than clients were told before.
+    pub(crate) fn pass_out(&mut self, out: &mut Outboxes, home: Option<Zxid>) {
+        while matches!(
+            self.requests.front(),
+            Some(RoutedRequest { stage: RequestStage::Answered { .. }, .. })
+        ) {
+            let Some(RoutedRequest {
+                request, what, stage: RequestStage::Answered { mut answer, .. }, ..
+            }) = self.requests.pop_front()
+            else {
+                return;
+            };
+            let told = self.tell(home.filter(|_| matches!(what, What::Read(_))).unwrap_or(answer.zxid));
+            if home.is_some() {
+                answer.set_zxid(told);
+            }
+            out.reply(self.conn, request.slot, |out| out.extend_from_slice(&answer.bytes));
+        }
+    }
+
+    /// The client is told a zxid. Returns the one that it is to be told, which does not fall.
+    pub(crate) fn tell(&mut self, zxid: Zxid) -> Zxid {
+        self.told = self.told.max(zxid);
+        self.told
+    }
+
+    /// Znodes lie in several groups from now on. All that was shown is the home group's, up to this zxid.
+    pub(crate) fn begin_spread(&mut self, home: Zxid, watched: impl Iterator<Item = u32>) {
+        self.shown.note(0, home);
+        self.told = self.told.max(home);
+        self.watched.extend(watched);
+    }
+
+    fn push(&mut self, request: RequestId, what: What) {
+        self.requests.push_back(RoutedRequest {
+            request,
+            what,
+            stage: RequestStage::Waiting,
+            is_synced: false,
+            was_busy: false,
+            is_over_groups: false,
+            binds_all: false,
+        });
+    }
+
+    /// A group has told an event with this stamp.
+    pub(crate) fn take_event(&mut self, group: u32, stamp: Zxid, bytes: Vec<u8>) {
+        self.events_taken += 1;
+        self.events.insert((OrderMoment::of_change(group, stamp), self.events_taken), bytes);
+    }
+
+    /// A group has applied an item: what came before it, and from it, comes no later than the decision.
+    pub(crate) fn pull_forward(&mut self, group: u32, item: AppliedItem) {
+        let pulled = self.events.extract_if(.., |(moment, _), _| moment.is_pulled_by(group, item));
+        let pulled: Vec<((OrderMoment, u64), Vec<u8>)> = pulled.collect();
+        self.events.extend(
+            pulled.into_iter().map(|((moment, number), bytes)| ((moment.pulled_by(item), number), bytes)),
+        );
+        for asked in &mut self.requests {
+            if let RequestStage::Answered { answer, .. } = &mut asked.stage
+                && answer.moment.is_pulled_by(group, item)
+            {
+                answer.moment = answer.moment.pulled_by(item);
+            }
+        }
+    }
+
+    /// A group has answered. False if the connection has no such request under way.
+    pub(crate) fn take_reply(&mut self, group: u32, slot: Slot, bytes: &[u8]) -> bool {
+        let Some(at) = self.requests.iter().position(|asked| asked.request.slot == slot) else {
+            return false;
+        };
+        let is_refused = self.is_refused;
+        let asked = &mut self.requests[at];
+        match &mut asked.stage {
+            RequestStage::Syncing { left, reply } => {
+                if group == 0 {
+                    *reply = bytes.to_vec();
+                }
+                left.remove(&group)
+            }
+            RequestStage::UnderWay { group: asked_of } if *asked_of == group => {
+                let mut answer = RoutedAnswer::new(bytes);
+                answer.binds_all = asked.binds_all;
+                if matches!(asked.what, What::Write { .. }) {
+                    answer.moment = OrderMoment::of_change(group, answer.zxid);
+                }
+                if is_refused || answer.error == Some(MISPLACED.code()) {
+                    asked.stage = RequestStage::Waiting;
+                    self.is_refused = true;
+                } else if asked.is_over_groups && answer.error.is_none() && answer.is_empty() {
+                    asked.stage = RequestStage::Deciding { multi: answer.zxid.0 };
+                } else {
+                    self.shown.note(group, answer.zxid);
+                    asked.stage = RequestStage::Answered { answer, again_after: None };
+                }
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// The engine ends the connection. True if it is to be closed at once.
+    pub(crate) fn end(&mut self) -> bool {
+        let is_farewell = |asked: &RoutedRequest| {
+            matches!(
+                (&asked.what, &asked.stage),
+                (What::Write { op: OpCode::CloseSession, .. }, RequestStage::Answered { .. })
+            )
+        };
+        self.is_ending = self.requests.back().is_some_and(is_farewell);
+        !self.is_ending
+    }
+
+    /// A tick has passed: what was busy is asked for again.
+    pub(crate) fn tick(&mut self) {
+        self.was_refused = false;
+        if let Some(front) = self.requests.front_mut() {
+            front.was_busy = false;
+        }
+    }
+
+    /// Does what can be done. Returns true if the connection is over.
+    pub(crate) fn go_on(&mut self, turn: &mut Turn<'_, '_>) -> bool {
+        self.look_at_lists(turn);
+        while self.send_event(turn) || self.send_answer(turn) || self.ask_next(turn) {}
+        let is_over = self.is_ending && self.requests.is_empty();
+        if is_over {
+            turn.out.close(self.conn);
+        }
+        is_over
+    }
+}
+
+pub(crate) fn copy(read: &QueuedRead) -> QueuedRead {
+    let QueuedRead { client, request, op, body, refusal } = read;
+    QueuedRead { client: client.clone(), request: *request, op: *op, body: body.clone(), refusal: *refusal }
+}
+
+fn session_command(session: SessionId, command: GroupsCommand<'_>) -> Vec<u8> {
+    let (mut body, mut bytes) = (Vec::new(), Vec::new());
+    command.encode(&mut body);
+    Command::encode(session, 0, IdList::NONE, GroupsCommand::OP, &body, &mut bytes);
+    bytes
+}

@@ -1,0 +1,254 @@
+//! The next request of a client on its way to a group, when its turn has come.
+
+use std::collections::BTreeSet;
+
+use paddock_proto::{ErrorCode, GroupsCommand, Request, Zxid};
+use paddock_state::ClientInput;
+use paddock_tree::{Command, Guess};
+
+use super::{Conversation, RequestStage, RoutedRequest, What, copy, session_command};
+use crate::answer::RoutedAnswer;
+use crate::place::{RequestPlace, sets_watch};
+use crate::turn::{Order, Turn};
+use crate::union::Union;
+
+impl Conversation {
+    /// Hands the next request over, or answers it, if it is its turn.
+    pub(super) fn ask_next(&mut self, turn: &mut Turn<'_, '_>) -> bool {
+        if self.is_refused && !self.begin_again(turn) {
+            return false;
+        }
+        match self.requests.front() {
+            Some(RoutedRequest { stage: RequestStage::Syncing { left, .. }, .. }) => {
+                return left.is_empty() && self.end_sync(turn);
+            }
+            Some(RoutedRequest { stage: RequestStage::Deciding { multi }, .. }) => {
+                return self.end_multi(*multi, turn);
+            }
+            _ => {}
+        }
+        let Some(at) = self.requests.iter().position(|asked| matches!(asked.stage, RequestStage::Waiting))
+        else {
+            return false;
+        };
+        let is_sync_due = turn.are_reads_linearizable && !self.requests[at].is_synced;
+        let place = self.place_of(at, turn);
+        match place {
+            RequestPlace::One { group, map } if !self.is_answered_here(at) => {
+                self.hand_over(at, group, map, turn)
+            }
+            _ if at > 0 => false,
+            RequestPlace::Sync => self.begin_sync(turn),
+            _ if is_sync_due && matches!(self.requests[0].what, What::Read(_)) => self.begin_sync(turn),
+            RequestPlace::One { group, map } => self.answer_of_one(group, map, turn),
+            RequestPlace::All => self.answer_of_all(turn),
+            RequestPlace::Several => self.ask_several(turn),
+            RequestPlace::OnTheWay => false,
+        }
+    }
+
+    fn place_of(&self, at: usize, turn: &Turn<'_, '_>) -> RequestPlace {
+        match &self.requests[at].what {
+            // A session that has ended is told so at home.
+            _ if turn.groups.home().tree().session_timeout_ms(self.session).is_none() => RequestPlace::HOME,
+            What::Write { command, .. } => RequestPlace::of_write(&turn.groups, command),
+            What::Read(read) if read.refusal.is_some() => RequestPlace::HOME,
+            What::Read(read) => RequestPlace::of_read(&turn.groups, read.op, &read.body, read.client.dialect),
+        }
+    }
+
+    /// True for a request that is not handed over to its group: a read that sets a watch, or may have to be read again.
+    fn is_answered_here(&self, at: usize) -> bool {
+        match &self.requests[at].what {
+            What::Write { .. } => false,
+            What::Read(read) => {
+                !self.watched.is_empty()
+                    || read.refusal.is_some()
+                    || !matches!(
+                        Request::decode(read.op, &read.body, read.client.dialect),
+                        Ok(Request::Read(_))
+                    )
+                    || sets_watch(read.op, &read.body, read.client.dialect)
+            }
+        }
+    }
+
+    /// Hands a request over to its group, if it may follow what is under way.
+    fn hand_over(&mut self, at: usize, group: u32, map: Zxid, turn: &mut Turn<'_, '_>) -> bool {
+        let may_follow = self.requests.iter().take(at).all(|before| match &before.stage {
+            // A multi over several groups is carried out later than its command.
+            RequestStage::UnderWay { group: other } => *other == group && !before.is_over_groups,
+            RequestStage::Answered { again_after, .. } => again_after.is_none(),
+            RequestStage::Waiting | RequestStage::Syncing { .. } | RequestStage::Deciding { .. } => false,
+        });
+        let is_write = matches!(self.requests[at].what, What::Write { .. });
+        if !may_follow || is_write && !self.may_write(group, turn) {
+            return false;
+        }
+        if !turn.is_at(group, self.shown.of_others(group).max(map)) {
+            return false;
+        }
+        let asked = &mut self.requests[at];
+        if let What::Write { command, .. } = &asked.what {
+            asked.binds_all = Command::is_about(command, |path| turn.groups.points().get(path).is_some());
+        }
+        let request = asked.request;
+        let input = match &asked.what {
+            What::Write { op, command } => {
+                ClientInput::Write { conn: self.conn, request, op: *op, command: command.clone() }
+            }
+            What::Read(read) => ClientInput::Read(copy(read)),
+        };
+        asked.stage = RequestStage::UnderWay { group };
+        turn.orders.push(Order::Hand { group, session: self.session, input });
+        true
+    }
+
+    /// True if a group takes the session's writes, and none of an earlier connection can follow; else it is asked for what is missing.
+    pub(super) fn may_write(&mut self, group: u32, turn: &mut Turn<'_, '_>) -> bool {
+        let home = turn.groups.home().tree();
+        if home.session_timeout_ms(self.session).is_none() {
+            return true;
+        }
+        let mut attached: BTreeSet<u32> = home.attached_groups(self.session).collect();
+        let mut is_ready = true;
+        if group > 0 && attached.insert(group) {
+            if turn.marks.is_attach_due(self.session, group) {
+                let attach = GroupsCommand::Attach { group };
+                turn.orders.push(Order::Submit { group: 0, command: session_command(self.session, attach) });
+            }
+            is_ready = false;
+        }
+        for group in &attached {
+            if !turn.groups.knows_start_in(*group) {
+                turn.tell_start(*group);
+                is_ready = false;
+            }
+            is_ready &= turn.groups.has_owner_in(self.session, *group);
+        }
+        if is_ready && !self.has_written {
+            // The client may have asked for more on another connection than it was answered. That comes before all that it asks for on this one.
+            self.has_written = true;
+            for group in attached {
+                self.shown.note(group, turn.groups.get(group).map_or(Zxid(0), |view| view.tree().zxid()));
+            }
+        }
+        is_ready
+    }
+
+    /// Something was refused because of its slot: when all that was under way has come back, it is sent again.
+    fn begin_again(&mut self, turn: &mut Turn<'_, '_>) -> bool {
+        let is_under_way = |asked: &RoutedRequest| matches!(asked.stage, RequestStage::UnderWay { .. });
+        if self.requests.iter().any(is_under_way) {
+            return false;
+        }
+        let is_stalled =
+            |group: u32| turn.groups.get(group).is_some_and(|view| view.tree().is_stalled(self.session));
+        let stalled: Vec<u32> = turn.groups.numbers().filter(|group| is_stalled(*group)).collect();
+        let holds = |group: &u32| turn.groups.get(*group).is_some_and(|view| view.tree().has_open_multis());
+        if stalled.iter().any(|group| *group > 0 && holds(group)) {
+            // What a multi holds there is let go soon.
+            return false;
+        }
+        if std::mem::replace(&mut self.was_refused, true) {
+            return false;
+        }
+        self.is_refused = false;
+        for group in stalled {
+            let command = session_command(self.session, GroupsCommand::GoOn);
+            turn.orders.push(Order::Submit { group, command });
+        }
+        true
+    }
+
+    /// Answers the oldest request from the state of one group.
+    fn answer_of_one(&mut self, group: u32, map: Zxid, turn: &mut Turn<'_, '_>) -> bool {
+        if !turn.is_at(group, self.shown.of_others(group).max(map)) {
+            return false;
+        }
+        let Some(view) = turn.groups.get(group) else { return false };
+        let front = &mut self.requests[0];
+        let What::Read(read) = &front.what else { unreachable!("writes are handed over") };
+        let has_left = match Request::decode(read.op, &read.body, read.client.dialect) {
+            Ok(Request::Read(read)) => !view.tree().has_places_of(&read),
+            _ => false,
+        };
+        if has_left {
+            // The group has given the znode away, and the home group's replica here has yet to say so.
+            return false;
+        }
+        let mut bytes = Vec::new();
+        match read.refusal {
+            Some(error) => view.state.refuse(read.request.xid, error, &mut bytes),
+            None => {
+                view.state.answer(
+                    &read.client,
+                    read.request.xid,
+                    read.op,
+                    &read.body,
+                    Guess::NONE,
+                    &mut bytes,
+                );
+            }
+        }
+        let is_read =
+            matches!(Request::decode(read.op, &read.body, read.client.dialect), Ok(Request::Read(_)));
+        let mut answer = RoutedAnswer::new(&bytes);
+        if !is_read || read.refusal.is_some() {
+            // Nothing of a znode is shown.
+            answer = answer.showing(Zxid(0));
+        }
+        if answer.error.is_none() || answer.error == Some(ErrorCode::NoNode.code()) {
+            let sets = sets_watch(read.op, &read.body, read.client.dialect);
+            self.watched.extend(sets.then_some(group));
+        }
+        self.shown.note(group, answer.zxid);
+        front.stage = RequestStage::Answered { answer, again_after: Some(self.events_sent) };
+        true
+    }
+
+    /// Answers the oldest request from the states of all groups.
+    fn answer_of_all(&mut self, turn: &mut Turn<'_, '_>) -> bool {
+        let all: BTreeSet<u32> = turn.groups.numbers().collect();
+        let shown = self.shown.of_all();
+        if !self.are_at(&all, shown, turn) {
+            return false;
+        }
+        let front = &mut self.requests[0];
+        let What::Read(read) = &front.what else { unreachable!("writes are handed over") };
+        let mut union = Union::new(turn.groups, &read.client);
+        union.needs = shown;
+        let (mut bytes, mut body) = (Vec::new(), Vec::new());
+        let result = union.answer(read.op, &read.body, &mut bytes, &mut body);
+        let Union { needs, as_of, shown, event, watched_point, has_left, .. } = union;
+        if has_left {
+            return false;
+        }
+        if needs > as_of {
+            self.are_at(&all, needs, turn);
+            return false;
+        }
+        turn.groups.home().state.write_answer(read.request.xid, shown, &mut bytes, |out| {
+            out.extend_from_slice(&body);
+            result
+        });
+        let mut answer = RoutedAnswer::new(&bytes);
+        answer.event = event;
+        self.lists.extend(watched_point.map(|point| (point, as_of)));
+        if sets_watch(read.op, &read.body, read.client.dialect) {
+            self.watched.extend(all.iter());
+        }
+        all.iter().for_each(|group| self.shown.note(*group, answer.zxid.min(turn.groups.level(*group))));
+        front.stage = RequestStage::Answered { answer, again_after: Some(self.events_sent) };
+        true
+    }
+
+    /// Refuses the oldest request.
+    pub(super) fn refuse(&mut self, error: ErrorCode, turn: &Turn<'_, '_>) {
+        let front = &mut self.requests[0];
+        let mut bytes = Vec::new();
+        turn.groups.home().state.refuse(front.request.xid, error, &mut bytes);
+        let answer = RoutedAnswer::new(&bytes).showing(Zxid(0));
+        front.stage = RequestStage::Answered { answer, again_after: None };
+    }
+}

@@ -1,0 +1,155 @@
+//! Requests that all groups have a part in: a sync, and a multi over several groups.
+
+use std::collections::BTreeSet;
+
+use paddock_proto::jute::Writer;
+use paddock_proto::{ErrorCode, GroupsCommand, OpCode, Write, Zxid};
+use paddock_state::ClientInput;
+use paddock_tree::{Command, MultiEnd, MultiOutcome, done_multi, failed_multi, multi_over_groups};
+
+use super::{Conversation, RequestStage, What, copy};
+use crate::answer::RoutedAnswer;
+use crate::moment::OrderMoment;
+use crate::turn::{Order, Turn};
+
+impl Conversation {
+    /// Asks the home group for the oldest request, a multi over several groups.
+    pub(super) fn ask_several(&mut self, turn: &mut Turn<'_, '_>) -> bool {
+        let places = match &self.requests[0].what {
+            What::Write { op: OpCode::Multi, command } => places_of(command, turn),
+            _ => Err(ErrorCode::Unimplemented),
+        };
+        let places = match places {
+            Ok(places) => places,
+            Err(error) => {
+                self.refuse(error, turn);
+                return true;
+            }
+        };
+        if self.requests[0].was_busy && turn.groups.home().tree().has_open_multis() {
+            return false;
+        }
+        // All of them are asked at once.
+        let unready = places.iter().filter(|(group, _)| !self.may_write(*group, turn)).count();
+        if unready > 0 {
+            return false;
+        }
+        let home = (0, Zxid(0));
+        let behind = places
+            .iter()
+            .chain([&home])
+            .filter(|(group, map)| !turn.is_at(*group, self.shown.of_others(*group).max(*map)));
+        if behind.count() > 0 {
+            return false;
+        }
+        let What::Write { command, .. } = &self.requests[0].what else { unreachable!("it is a multi") };
+        let Ok(Command { ids, .. }) = Command::decode(command) else { unreachable!("it was just read") };
+        let Ok((_, request)) = Command::request(command) else { unreachable!("it was just read") };
+        let command = multi_over_groups(self.session, ids, request);
+        let front = &mut self.requests[0];
+        let op = GroupsCommand::OP;
+        let input = ClientInput::Write { conn: self.conn, request: front.request, op, command };
+        front.is_over_groups = true;
+        front.stage = RequestStage::UnderWay { group: 0 };
+        turn.orders.push(Order::Hand { group: 0, session: self.session, input });
+        true
+    }
+
+    /// Answers a multi over several groups, once it is settled in all of them.
+    pub(super) fn end_multi(&mut self, multi: i64, turn: &mut Turn<'_, '_>) -> bool {
+        let home = turn.groups.home();
+        let of = |group: u32| {
+            let outcome = turn.groups.get(group)?.tree().multi_outcome(self.session)?;
+            (outcome.multi == multi).then_some((group, outcome))
+        };
+        let Some((_, decided)) = of(0) else { return false };
+        let What::Write { command, .. } = &self.requests[0].what else { unreachable!("it is a write") };
+        let Ok(Command { write: Ok(Write::Multi(writes)), .. }) = Command::decode(command) else {
+            unreachable!("it was read before")
+        };
+        let (body, outcomes) = match &decided.end {
+            MultiEnd::Busy => {
+                let front = &mut self.requests[0];
+                (front.was_busy, front.stage) = (true, RequestStage::Waiting);
+                return false;
+            }
+            MultiEnd::Failed { operation, error } => {
+                (failed_multi(writes.len(), *operation, *error), vec![(0, decided)])
+            }
+            MultiEnd::Done(_) => {
+                let outcomes: Vec<(u32, &MultiOutcome)> = turn.groups.numbers().filter_map(of).collect();
+                let done = done_multi(outcomes.iter().map(|(_, outcome)| *outcome));
+                let has_all =
+                    outcomes.iter().map(|(_, outcome)| outcome.results()).sum::<usize>() == writes.len();
+                if !has_all {
+                    return false;
+                }
+                (done, outcomes)
+            }
+        };
+        let stamps: Vec<(u32, Zxid)> =
+            outcomes.iter().map(|(group, outcome)| (*group, outcome.zxid)).collect();
+        let shown = stamps.iter().map(|(_, zxid)| *zxid).max().unwrap_or_default();
+        let (request, mut bytes) = (self.requests[0].request, Vec::new());
+        home.state.write_answer(request.xid, shown, &mut bytes, |out| {
+            out.extend_from_slice(&body);
+            Ok(())
+        });
+        let mut answer = RoutedAnswer::new(&bytes);
+        answer.moment = OrderMoment::of_sight(decided.zxid);
+        stamps.iter().for_each(|(group, zxid)| self.shown.note(*group, *zxid));
+        self.requests[0].stage = RequestStage::Answered { answer, again_after: None };
+        true
+    }
+
+    /// Asks all groups how far they have come, for the oldest request.
+    pub(super) fn begin_sync(&mut self, turn: &mut Turn<'_, '_>) -> bool {
+        // Nothing that an earlier connection has asked for comes behind it, as behind a write.
+        if !self.may_write(0, turn) {
+            return false;
+        }
+        let front = &mut self.requests[0];
+        let What::Read(read) = &front.what else { unreachable!("a write asks no group how far it has come") };
+        let left: BTreeSet<u32> = turn.groups.numbers().collect();
+        for group in &left {
+            let mut sync = copy(read);
+            if sync.op != OpCode::Sync {
+                (sync.op, sync.body) = (OpCode::Sync, Vec::new());
+                sync.body.put_string("/");
+            }
+            let input = ClientInput::Read(sync);
+            turn.orders.push(Order::Hand { group: *group, session: self.session, input });
+        }
+        front.stage = RequestStage::Syncing { left, reply: Vec::new() };
+        true
+    }
+
+    /// All groups have said how far they have come: from here on that counts as shown.
+    pub(super) fn end_sync(&mut self, turn: &mut Turn<'_, '_>) -> bool {
+        for group in turn.groups.numbers() {
+            self.shown.note(group, turn.groups.get(group).map_or(Zxid(0), |view| view.tree().zxid()));
+        }
+        let shown = self.shown.of_all();
+        let front = &mut self.requests[0];
+        front.is_synced = true;
+        let is_sync = matches!(&front.what, What::Read(read) if read.op == OpCode::Sync);
+        let stage = std::mem::replace(&mut front.stage, RequestStage::Waiting);
+        if let (true, RequestStage::Syncing { reply, .. }) = (is_sync, stage) {
+            let answer = RoutedAnswer::new(&reply).showing(shown);
+            front.stage = RequestStage::Answered { answer, again_after: None };
+        }
+        true
+    }
+}
+
+/// Groups of the operations of a multi, with the zxids of the maps that say so.
+fn places_of(command: &[u8], turn: &Turn<'_, '_>) -> Result<Vec<(u32, Zxid)>, ErrorCode> {
+    let Ok(Command { write: Ok(Write::Multi(writes)), .. }) = Command::decode(command) else {
+        return Err(ErrorCode::MarshallingError);
+    };
+    let mut places = Vec::new();
+    for write in &writes {
+        paddock_tree::for_each_path(write, &mut |path| places.push(turn.groups.points().place_of(path)));
+    }
+    Ok(places)
+}

@@ -1,0 +1,86 @@
+//! Znodes of slots that leave a group, on their way to the home group.
+
+use std::collections::BTreeMap;
+
+use paddock_proto::{GroupsCommand, Zxid};
+use paddock_tree::Tree;
+
+/// Ticks after which a portion is proposed again.
+const LOST_TICKS: u32 = 20;
+
+/// Portions that the home group waits for, as its replica on this member knows.
+#[derive(Debug, Default)]
+pub(crate) struct Givings {
+    awaited: BTreeMap<(String, u16), Awaited>,
+}
+
+/// The next portion of the znodes of slots.
+#[derive(Clone, Debug)]
+struct Awaited {
+    from: u32,
+    portion: u32,
+    /// As the group's replica here has given it.
+    given: Option<Given>,
+    /// Term in which it was proposed, and the ticks since.
+    proposed: Option<(u64, u32)>,
+}
+
+#[derive(Clone, Debug)]
+struct Given {
+    znodes: Vec<u8>,
+    is_last: bool,
+    above: Zxid,
+}
+
+impl Givings {
+    /// The home group's replica here has come so far.
+    pub(crate) fn follow_home(&mut self, home: &Tree) {
+        let mut known = std::mem::take(&mut self.awaited);
+        for (path, leaving) in home.split_points().leaving() {
+            let key = (path.to_owned(), leaving.first);
+            let (from, portion) = (leaving.from, leaving.portions());
+            let same =
+                known.remove(&key).filter(|awaited| (awaited.from, awaited.portion) == (from, portion));
+            self.awaited.insert(key, same.unwrap_or(Awaited { from, portion, given: None, proposed: None }));
+        }
+    }
+
+    /// A group's replica here is in this state.
+    pub(crate) fn follow_group(&mut self, group: u32, state: &Tree) {
+        for ((path, first), awaited) in &mut self.awaited {
+            if awaited.from == group {
+                let given = state.given_portion(path, *first, awaited.portion);
+                awaited.given = given.map(|given| Given {
+                    znodes: given.znodes.to_vec(),
+                    is_last: given.is_last,
+                    above: given.above,
+                });
+            }
+        }
+    }
+
+    /// Groups whose znodes are awaited.
+    pub(crate) fn from(&self) -> impl Iterator<Item = u32> {
+        self.awaited.values().filter(|awaited| awaited.given.is_none()).map(|awaited| awaited.from)
+    }
+
+    pub(crate) fn tick(&mut self) {
+        for awaited in self.awaited.values_mut() {
+            awaited.proposed.iter_mut().for_each(|(_, ticks)| *ticks = ticks.saturating_add(1));
+        }
+    }
+
+    /// Gives `propose` the portions that are to be put into the log of the home group, which this member leads in this term.
+    pub(crate) fn propose(&mut self, term: u64, mut propose: impl FnMut(&GroupsCommand<'_>)) {
+        for ((path, first), awaited) in &mut self.awaited {
+            let is_under_way = awaited.proposed.is_some_and(|(of, ticks)| of == term && ticks < LOST_TICKS);
+            let Some(Given { znodes, is_last, above }) = awaited.given.as_ref().filter(|_| !is_under_way)
+            else {
+                continue;
+            };
+            let (portion, is_last, above) = (awaited.portion, *is_last, *above);
+            propose(&GroupsCommand::Given { path, first: *first, portion, is_last, above, znodes });
+            awaited.proposed = Some((term, 0));
+        }
+    }
+}

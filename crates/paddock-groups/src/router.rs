@@ -1,0 +1,468 @@
+//! The way of clients' requests into the groups of a member, and of answers and events back.
+//!
+//! A member has all groups, and this is the one place that looks at several: it holds each request until its group lacks nothing that the session was shown of other
+//! groups, and each answer and event until those that come before it have left ([`crate`] says by which rules). It keeps nothing that must not be
+//! lost: a connection that ends takes its part with it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use paddock_proto::{MemberNumber, Password, SessionId, Zxid};
+use paddock_state::{ClientInput, ConnId, Connected, Outboxes, Parcel, QueuedRead, Slot};
+use paddock_tree::{AppliedItem, Command, Guess, MISPLACED, Origin};
+
+use crate::answer::RoutedAnswer;
+use crate::conversation::Conversation;
+use crate::marks::Marks;
+use crate::place::RequestPlace;
+use crate::shown::ShownStamps;
+use crate::turn::{Order, Turn};
+use crate::under_way::UnderWay;
+use crate::union::Union;
+use crate::view::{GroupView, Groups};
+
+/// Requests of the clients of one member, while znodes are spread over groups.
+#[derive(Debug)]
+pub struct Router {
+    member: MemberNumber,
+    are_reads_linearizable: bool,
+    conversations: BTreeMap<ConnId, Conversation>,
+    /// Inputs that have come and were not looked at.
+    inputs: Vec<ClientInput>,
+    /// Stamps that clients who greet say they have seen.
+    claims: BTreeMap<ConnId, Zxid>,
+    /// Connections that are closed before they have a session.
+    refused: BTreeSet<ConnId>,
+    /// Reads of clients while nothing can be written.
+    read_only: Vec<QueuedRead>,
+    /// Parcels that go to connections as they came.
+    passed: Vec<Passed>,
+    /// Writes of sessions that were handed over and may not have been applied yet, though their connections may be gone.
+    under_way: BTreeMap<SessionId, Vec<UnderWay>>,
+    /// Clients that want sessions back of which something is under way.
+    returning: Vec<(SessionId, ClientInput)>,
+    /// The last batch that was handed to the home group before there was a router: nothing goes to another group before that is applied.
+    fence: Option<(Origin, u64)>,
+    marks: Marks,
+    /// Conversations for which something may have changed.
+    ready: BTreeSet<ConnId>,
+    /// Znodes lie in several groups; before that everything goes to the home group, and back from there, at once.
+    are_spread: bool,
+    /// They do since the last turn.
+    is_beginning: bool,
+    /// Newest map of slots that was looked at.
+    map: Zxid,
+    /// A group has applied something since the last turn.
+    is_changed: bool,
+}
+
+/// A parcel that concerns no request that is routed.
+#[derive(Debug)]
+enum Passed {
+    Connected(ConnId, Connected, Password),
+    Expired(ConnId),
+    Close(ConnId),
+    Reply(ConnId, Slot, Vec<u8>),
+}
+
+impl Router {
+    /// A router that nothing was asked of. The batches of the home group from this start up to the number in `fence` may still be under way.
+    pub fn new(member: MemberNumber, are_reads_linearizable: bool, fence: (Origin, u64)) -> Router {
+        Router {
+            member,
+            are_reads_linearizable,
+            conversations: BTreeMap::new(),
+            inputs: Vec::new(),
+            claims: BTreeMap::new(),
+            refused: BTreeSet::new(),
+            read_only: Vec::new(),
+            passed: Vec::new(),
+            under_way: BTreeMap::new(),
+            returning: Vec::new(),
+            fence: Some(fence),
+            marks: Marks::default(),
+            ready: BTreeSet::new(),
+            are_spread: false,
+            is_beginning: false,
+            map: Zxid(0),
+            is_changed: false,
+        }
+    }
+
+    /// Takes an input of a connection. Returns it if it is for the home group as it is.
+    pub fn take(&mut self, input: ClientInput) -> Option<ClientInput> {
+        match input {
+            ClientInput::Write { .. } | ClientInput::Read(_) if !self.are_spread => {
+                return Some(self.pass_in(input));
+            }
+            ClientInput::Write { .. } | ClientInput::Read(_) => self.inputs.push(input),
+            _ if input.conn().is_some_and(|conn| self.refused.contains(&conn)) => {
+                if let ClientInput::Disconnect { conn } = input {
+                    self.refused.remove(&conn);
+                }
+            }
+            ClientInput::Seen { conn, zxid } => {
+                self.claims.insert(conn, zxid);
+            }
+            ClientInput::Disconnect { conn } => {
+                self.forget(conn);
+                return Some(input);
+            }
+            // What an earlier connection of the session has asked for here must not come behind what is asked of another member meanwhile: so the
+            // session is taken over when nothing of it is under way.
+            ClientInput::Resume { ref resumption, .. } if !resumption.is_asking => {
+                let session = resumption.session;
+                self.forget_session(session);
+                if !self.under_way.contains_key(&session) {
+                    return Some(input);
+                }
+                self.returning.push((session, input));
+            }
+            _ => return Some(input),
+        }
+        None
+    }
+
+    /// Keeps a request that goes to the home group until it is answered: its znode may go to another group meanwhile.
+    fn pass_in(&mut self, input: ClientInput) -> ClientInput {
+        let (conn, session) = asker(&input);
+        let one = self
+            .conversations
+            .entry(conn)
+            .or_insert_with(|| Conversation::new(conn, session, Zxid(0), BTreeSet::new()));
+        one.set_session(session);
+        one.keep(&input);
+        input
+    }
+
+    /// Takes a read of a client while nothing can be written: it is answered as the groups are here, whatever was shown before.
+    pub fn take_read_only(&mut self, read: QueuedRead) {
+        self.read_only.push(read);
+    }
+
+    /// The home group's state says that znodes lie in several groups: with the next turn requests are routed.
+    pub fn begin_spread(&mut self) {
+        self.is_beginning = !self.are_spread;
+    }
+
+    /// True while znodes lie in several groups.
+    pub fn are_spread(&self) -> bool {
+        self.are_spread
+    }
+
+    /// Passes on what the home group answers and tells while all znodes are in it, but for what was refused because its znode has just moved.
+    /// `home` is the zxid of the home group's state if it has given znodes away.
+    pub fn pass_out(&mut self, mail: &mut Outboxes, out: &mut Outboxes, home: Option<Zxid>) {
+        for (_, outbox) in mail.iter_mut() {
+            for (conn, parcel) in outbox.iter() {
+                match parcel {
+                    Parcel::Event(bytes) | Parcel::SharedEvent(bytes) => out.event_bytes(conn, bytes),
+                    other => self.take_parcel((0, 1), conn, other, Zxid(0)),
+                }
+                if let Some(one) = self.conversations.get_mut(&conn) {
+                    one.pass_out(out, home);
+                }
+                self.send_passed(out);
+            }
+            outbox.clear();
+        }
+    }
+
+    /// The connection is gone, or is to be closed.
+    fn forget(&mut self, conn: ConnId) {
+        self.conversations.remove(&conn);
+        self.claims.remove(&conn);
+        self.ready.remove(&conn);
+        self.inputs.retain(|input| match input {
+            ClientInput::Write { conn: of, .. } => *of != conn,
+            ClientInput::Read(read) => read.client.conn != conn,
+            _ => true,
+        });
+        self.returning
+            .retain(|(_, input)| !matches!(input, ClientInput::Resume { conn: of, .. } if *of == conn));
+    }
+
+    /// The session comes back on another connection: nothing more is handed over of those that it had. They are closed when that one has it.
+    fn forget_session(&mut self, session: SessionId) {
+        let is_former = |(_, one): &(&ConnId, &Conversation)| one.session() == session;
+        let former: Vec<ConnId> =
+            self.conversations.iter().filter(is_former).map(|(conn, _)| *conn).collect();
+        former.into_iter().for_each(|conn| self.forget(conn));
+    }
+
+    /// A client says that it has seen a stamp that none can have given: its connection is closed, whatever it asks for.
+    pub fn refuse(&mut self, conn: ConnId) {
+        self.refused.insert(conn);
+        self.passed.push(Passed::Close(conn));
+    }
+
+    /// Drops everything: the connections of this member are closed.
+    pub fn begin_anew(&mut self) -> Vec<ConnId> {
+        self.inputs.clear();
+        let conns: Vec<ConnId> = self.conversations.keys().copied().collect();
+        conns.iter().for_each(|conn| self.forget(*conn));
+        conns
+    }
+
+    /// A group has applied something: these are its answers and events, and items that it has applied.
+    pub fn take_mail(
+        &mut self,
+        group: u32,
+        mail: &mut Outboxes,
+        items: &[AppliedItem],
+        home: Zxid,
+        groups: u32,
+    ) {
+        for (_, outbox) in mail.iter_mut() {
+            for (conn, parcel) in outbox.iter() {
+                self.take_parcel((group, groups), conn, parcel, home);
+            }
+            outbox.clear();
+        }
+        for item in items {
+            self.conversations.values_mut().for_each(|one| one.pull_forward(group, *item));
+        }
+        let waiting = self.conversations.iter().filter(|(_, one)| !one.is_at_rest());
+        self.ready.extend(waiting.map(|(conn, _)| *conn));
+        self.is_changed = true;
+    }
+
+    fn take_parcel(&mut self, (group, groups): (u32, u32), conn: ConnId, parcel: Parcel<'_>, home: Zxid) {
+        match parcel {
+            Parcel::Reply(slot, bytes) => {
+                let known = self.conversations.get_mut(&conn);
+                if known.is_some_and(|one| one.take_reply(group, slot, bytes)) {
+                    return;
+                }
+                // Its connection is gone, or is about to be closed; of the home group it may also be one that came by no router, as in read-only mode.
+                if group > 0 {
+                    return;
+                }
+                let is_refused = RoutedAnswer::new(bytes).error == Some(MISPLACED.code());
+                self.passed.push(if is_refused {
+                    Passed::Close(conn)
+                } else {
+                    Passed::Reply(conn, slot, bytes.to_vec())
+                });
+            }
+            Parcel::Event(bytes) | Parcel::SharedEvent(bytes) => {
+                let stamp = event_stamp(bytes).unwrap_or(home);
+                let one = self
+                    .conversations
+                    .entry(conn)
+                    .or_insert_with(|| Conversation::new(conn, SessionId::NONE, home, (0..groups).collect()));
+                one.take_event(group, stamp, bytes.to_vec());
+            }
+            Parcel::Connected(connected, password) => {
+                self.passed.push(Passed::Connected(conn, connected, password));
+            }
+            Parcel::Expired => self.passed.push(Passed::Expired(conn)),
+            Parcel::Close => {
+                if self.conversations.get_mut(&conn).is_none_or(Conversation::end) {
+                    self.forget(conn);
+                    self.passed.push(Passed::Close(conn));
+                }
+            }
+        }
+    }
+
+    /// True if there may be something to do.
+    pub fn has_work(&self) -> bool {
+        !self.inputs.is_empty()
+            || !self.passed.is_empty()
+            || !self.read_only.is_empty()
+            || self.is_beginning
+            || !self.ready.is_empty() && self.fence.is_none()
+            || self.is_changed && !self.under_way.is_empty()
+    }
+
+    /// A tick has passed.
+    pub fn tick(&mut self) {
+        self.marks.tick();
+        self.conversations.values_mut().for_each(Conversation::tick);
+        let waiting = self.conversations.iter().filter(|(_, one)| !one.is_at_rest());
+        self.ready.extend(waiting.map(|(conn, _)| *conn));
+    }
+
+    /// Does what can be done: fills `out`, and returns what is asked of the groups. `groups` are those of this member as they are, by their numbers.
+    pub fn work(&mut self, groups: &[GroupView<'_>], out: &mut Outboxes) -> Vec<Order> {
+        let groups = Groups { groups, member: self.member };
+        self.is_changed = false;
+        self.send_passed(out);
+        for read in self.read_only.drain(..) {
+            let conn = read.client.conn;
+            let claimed = ShownStamps::elsewhere(self.claims.get(&conn).copied().unwrap_or_default());
+            let shown = self.conversations.get(&conn).map_or(&claimed, Conversation::shown);
+            match answer_as_is(&groups, &read, shown) {
+                Some(bytes) => {
+                    let mut answer = RoutedAnswer::new(&bytes);
+                    let known = self.conversations.get_mut(&read.client.conn);
+                    let told = known.map_or(answer.zxid, |one| one.tell(answer.zxid));
+                    answer.set_zxid(told);
+                    out.reply(read.client.conn, read.request.slot, |out| out.extend(answer.bytes));
+                }
+                None => out.close(read.client.conn),
+            }
+        }
+        for (number, group) in groups.groups.iter().enumerate() {
+            self.marks.follow(number as u32, group.tree().zxid());
+        }
+        self.follow_map(&groups);
+        let mut orders = self.settle_under_way(&groups);
+        orders.extend(self.let_return());
+        if !self.are_spread {
+            self.ready.clear();
+            return orders;
+        }
+        for input in std::mem::take(&mut self.inputs) {
+            self.sort_in(input, &groups);
+        }
+        if self.fence.is_some() {
+            return orders;
+        }
+        for conn in std::mem::take(&mut self.ready) {
+            let Some(conversation) = self.conversations.get_mut(&conn) else { continue };
+            let mut turn = Turn {
+                groups,
+                out,
+                orders: &mut orders,
+                marks: &mut self.marks,
+                are_reads_linearizable: self.are_reads_linearizable,
+            };
+            if conversation.go_on(&mut turn) {
+                self.conversations.remove(&conn);
+            }
+        }
+        orders
+    }
+
+    /// Forgets what was under way and has been applied, or can never be.
+    fn settle_under_way(&mut self, groups: &Groups<'_>) -> Vec<Order> {
+        self.under_way.retain(|_, all| {
+            all.retain(|one| !one.is_over(groups));
+            !all.is_empty()
+        });
+        self.fence.take_if(|(origin, batch)| {
+            let home = groups.home();
+            home.origin != *origin || home.tree().applied_batch(*origin) >= *batch
+        });
+        // A group has to hear of a later start of the process before it is known that nothing of an earlier one comes.
+        let mut orders = Vec::new();
+        for one in self.under_way.values().flatten().filter(|one| one.is_of_earlier_start(groups)) {
+            if self.marks.is_start_due(one.group) {
+                orders.push(Order::Mark { group: one.group, at_least: Zxid(0) });
+            }
+        }
+        orders
+    }
+
+    /// Sessions of which nothing is under way any more are taken over.
+    fn let_return(&mut self) -> Vec<Order> {
+        let Router { returning, under_way, .. } = self;
+        let back = returning.extract_if(.., |(session, _)| !under_way.contains_key(session));
+        back.map(|(session, input)| Order::Hand { group: 0, session, input }).collect()
+    }
+
+    fn send_passed(&mut self, out: &mut Outboxes) {
+        for passed in self.passed.drain(..) {
+            match passed {
+                Passed::Connected(conn, connected, password) => out.connected(conn, connected, &password),
+                Passed::Expired(conn) => out.expired(conn),
+                Passed::Close(conn) => out.close(conn),
+                Passed::Reply(conn, slot, bytes) => {
+                    out.reply(conn, slot, |out| out.extend_from_slice(&bytes))
+                }
+            }
+        }
+    }
+
+    fn follow_map(&mut self, groups: &Groups<'_>) {
+        let newest = groups.points().iter().map(|(_, point)| Zxid(point.version())).max().unwrap_or_default();
+        if !self.are_spread && groups.points().are_spread() {
+            (self.are_spread, self.is_beginning) = (true, false);
+            let home = groups.home();
+            for (conn, one) in &mut self.conversations {
+                let watches = home.state.watches().has_any(*conn);
+                one.begin_spread(home.tree().zxid(), groups.numbers().filter(|_| watches));
+            }
+            self.ready.extend(self.conversations.keys());
+        }
+        if newest > self.map {
+            self.map = newest;
+            self.conversations.values_mut().for_each(|one| one.watch_all(groups.numbers()));
+        }
+    }
+
+    /// Gives a request to its conversation.
+    fn sort_in(&mut self, input: ClientInput, groups: &Groups<'_>) {
+        let (conn, session) = asker(&input);
+        let Router { conversations, claims, .. } = self;
+        let one = conversations.entry(conn).or_insert_with(|| {
+            let home = groups.home();
+            let seen = claims.remove(&conn).unwrap_or_default().max(home.tree().zxid());
+            let watches = home.state.watches().has_any(conn);
+            Conversation::new(conn, session, seen, groups.numbers().filter(|_| watches).collect())
+        });
+        one.set_session(session);
+        match input {
+            ClientInput::Write { request, op, command, .. } => one.ask_write(request, op, command),
+            ClientInput::Read(read) => one.ask_read(read),
+            other => unreachable!("{other:?} is no request"),
+        }
+        self.ready.insert(conn);
+    }
+
+    /// A write of a session was handed to a group, as a part of this batch.
+    pub fn handed(&mut self, session: SessionId, group: u32, (origin, batch): (Origin, u64)) {
+        let all = self.under_way.entry(session).or_default();
+        all.retain(|one| one.group != group);
+        all.push(UnderWay { group, origin, batch });
+    }
+}
+
+/// The answer to a read as the groups are; `None` if they lack what the client was shown, which does not come while nothing can be written, and while the
+/// znodes are on their way from one group to another.
+fn answer_as_is(groups: &Groups<'_>, read: &QueuedRead, shown: &ShownStamps) -> Option<Vec<u8>> {
+    let QueuedRead { client, request, op, body, refusal } = read;
+    let (home, mut bytes) = (groups.home().state, Vec::new());
+    if let Some(error) = refusal {
+        home.refuse(request.xid, *error, &mut bytes);
+        return Some(bytes);
+    }
+    match RequestPlace::of_read(groups, *op, body, client.dialect) {
+        RequestPlace::OnTheWay => return None,
+        RequestPlace::One { group, .. } if groups.level(group) < shown.of_others(group) => return None,
+        RequestPlace::One { group, .. } => {
+            let state = groups.get(group).map_or(home, |view| view.state);
+            state.answer(client, request.xid, *op, body, Guess::NONE, &mut bytes);
+        }
+        _ if groups.numbers().any(|group| groups.level(group) < shown.of_others(group)) => return None,
+        RequestPlace::All | RequestPlace::Several | RequestPlace::Sync => {
+            let mut union = Union::as_is(*groups, client);
+            let mut answer = Vec::new();
+            let result = union.answer(*op, body, &mut bytes, &mut answer);
+            if union.has_left {
+                return None;
+            }
+            home.write_answer(request.xid, union.shown, &mut bytes, |out| {
+                out.extend_from_slice(&answer);
+                result
+            });
+        }
+    }
+    Some(bytes)
+}
+
+/// Connection and session of a request.
+fn asker(input: &ClientInput) -> (ConnId, SessionId) {
+    match input {
+        ClientInput::Write { conn, command, .. } => (*conn, Command::session_of(command)),
+        ClientInput::Read(read) => (read.client.conn, read.client.session),
+        other => unreachable!("{other:?} is no request"),
+    }
+}
+
+/// Stamp in the header of an event.
+fn event_stamp(bytes: &[u8]) -> Option<Zxid> {
+    let zxid = i64::from_be_bytes(*bytes.get(8..)?.first_chunk()?);
+    (zxid > 0).then_some(Zxid(zxid))
+}

@@ -1,0 +1,513 @@
+//! Multis over several groups: the home group asks the others for their parts, and decides.
+//!
+//! A group that has tried its part refuses commands on the znodes that it touches until the multi is settled, as it refuses those on slots that are not its own: so what it has voted stays
+//! true. What home decides meanwhile cannot be refused; if that may have changed something, the multi is given up and asked for again.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use paddock_proto::{
+    ErrorCode, GroupsCommand, IdList, MultiResult, OpCode, SessionId, StreamItem, Vote, Write, WriteReply,
+    Zxid, parent_and_name,
+};
+
+use crate::Command;
+use crate::multi::step;
+use crate::open_multis::{HeldPart, MultiEnd, MultiOutcome, OpenMulti};
+use crate::outcome::{Change, Changes};
+use crate::tree::{Circumstances, MISPLACED, Tree};
+use crate::write_paths::for_each_path;
+
+/// Result of an operation of a multi, encoded, at its place.
+type PlacedResult = (u32, Vec<u8>);
+/// An operation of a multi at its place.
+type PlacedStep<'a> = (u32, OpCode, Write<'a>);
+
+impl Tree {
+    /// Result of a session's last multi over several groups, as far as it is known here.
+    pub fn multi_outcome(&self, session: SessionId) -> Option<&MultiOutcome> {
+        self.between_groups.multis.outcomes.get(&session)
+    }
+
+    /// True while a multi over several groups is open in the home group, or held here.
+    pub fn has_open_multis(&self) -> bool {
+        !self.between_groups.multis.open.is_empty() || !self.between_groups.multis.held.is_empty()
+    }
+
+    /// Votes that this group has given on multis that are not settled.
+    pub fn votes(&self) -> impl Iterator<Item = (i64, Vote)> {
+        self.between_groups.multis.held.iter().map(|(multi, part)| (*multi, part.vote))
+    }
+
+    /// Votes that the home group, whose state this is, waits for: multis and groups.
+    pub fn awaited_votes(&self) -> impl Iterator<Item = (i64, u32)> {
+        let open = self.between_groups.multis.open.iter();
+        open.flat_map(|(multi, open)| {
+            let awaited = open.votes.iter().filter(|(_, vote)| vote.is_none());
+            awaited.map(|(group, _)| (*multi, *group))
+        })
+    }
+
+    /// A session asks the home group for a multi. One whose znodes are all of one other group came by an old map.
+    pub(crate) fn begin_multi<'a>(
+        &mut self,
+        at: &Circumstances<'a>,
+        request: &'a [u8],
+        changes: &mut Changes<'a>,
+    ) -> Result<WriteReply<'a>, ErrorCode> {
+        let Ok(Write::Multi(writes)) = Write::decode(OpCode::Multi, request) else {
+            return Err(ErrorCode::MarshallingError);
+        };
+        if writes.iter().any(|write| step(write).is_none()) {
+            return Err(ErrorCode::MarshallingError);
+        }
+        if self.removes_spread(&Write::Multi(writes.clone())) {
+            return Err(ErrorCode::NotEmpty);
+        }
+        let groups: BTreeSet<u32> = writes.iter().map(|write| self.group_of(write)).collect();
+        let others: BTreeSet<u32> = groups.iter().copied().filter(|group| *group != 0).collect();
+        if others.is_empty() {
+            return self.multi(at, &writes, changes);
+        }
+        let is_attached = |group: &u32| {
+            self.between_groups.attached.get(&at.session).is_some_and(|all| all.contains(group))
+        };
+        if groups.len() == 1 || !others.iter().all(is_attached) {
+            self.between_groups.stalled.insert(at.session);
+            return Err(MISPLACED);
+        }
+        let mut command = Vec::new();
+        Command::encode(at.session, at.time_ms, at.ids, OpCode::Multi, request, &mut command);
+        let multi = at.zxid.0;
+        for group in &others {
+            let item = StreamItem::Prepare { multi, command: &command };
+            self.between_groups.streams.push(*group, at.zxid, &item);
+        }
+        let votes = others.into_iter().map(|group| (group, None)).collect();
+        let open = OpenMulti { command, session: at.session, votes, is_spoiled: false };
+        self.between_groups.multis.outcomes.remove(&at.session);
+        self.between_groups.multis.open.insert(multi, open);
+        Ok(WriteReply::Done)
+    }
+
+    fn group_of(&self, write: &Write<'_>) -> u32 {
+        let mut group = 0;
+        for_each_path(write, &mut |path| group = self.split_points().group_of(path));
+        group
+    }
+
+    /// Operations of a multi that are this group's.
+    fn own_steps<'a>(&self, writes: &[Write<'a>]) -> Vec<PlacedStep<'a>> {
+        let own = (0..).zip(writes).filter(|(_, write)| {
+            let mut is_own = true;
+            for_each_path(write, &mut |path| is_own &= self.has_place_of(path));
+            is_own
+        });
+        own.filter_map(|(place, write)| step(write).map(|(op, write)| (place, op, write))).collect()
+    }
+
+    /// Carries these operations out, or none of them.
+    fn carry_out_steps<'a>(
+        &mut self,
+        at: &Circumstances<'a>,
+        steps: &[PlacedStep<'a>],
+        changes: &mut Changes<'a>,
+    ) -> Result<Vec<PlacedResult>, (u32, ErrorCode)> {
+        let mut results = Vec::new();
+        self.store.open_journal();
+        for (place, op, write) in steps {
+            match self.carry_out(at, write, changes) {
+                Ok(reply) => results.push((*place, encoded(*op, reply))),
+                Err(error) => {
+                    self.store.roll_back_journal();
+                    changes.clear();
+                    return Err((*place, error));
+                }
+            }
+        }
+        self.store.commit_journal();
+        Ok(results)
+    }
+
+    /// Another group tries its part of a multi, and holds it.
+    pub(crate) fn prepare(&mut self, zxid: Zxid, multi: i64, command: &[u8]) {
+        let part = self.tried_part(zxid, command);
+        self.between_groups.multis.held.insert(multi, part);
+    }
+
+    fn tried_part(&mut self, zxid: Zxid, bytes: &[u8]) -> HeldPart {
+        let mut part = HeldPart { command: bytes.to_vec(), vote: Vote::Busy, paths: BTreeSet::new() };
+        let Ok(Command { session, time_ms, ids, write: Ok(Write::Multi(writes)), .. }) =
+            Command::decode(bytes)
+        else {
+            return part;
+        };
+        let steps = self.own_steps(&writes);
+        let mut paths = BTreeSet::new();
+        for (_, _, write) in &steps {
+            self.look_at_touched(write, &mut |path| paths.extend([path.to_owned()]));
+        }
+        if paths.iter().any(|path| self.between_groups.multis.holds(path)) {
+            return part;
+        }
+        part.paths = paths;
+        let at = Circumstances { session, ids, zxid, time_ms, enforces_quotas: false };
+        let mut changes = Changes::new();
+        self.store.open_journal();
+        let tried = self.carry_out_steps(&at, &steps, &mut changes);
+        self.store.roll_back_journal();
+        part.vote = match tried {
+            Ok(_) => Vote::Yes,
+            Err((operation, error)) => Vote::No { operation, error },
+        };
+        part
+    }
+
+    /// Paths that a write depends on, or that depend on it: a znode, and its parent if it comes or goes. A stub changes by items only.
+    pub(crate) fn look_at_touched(&self, write: &Write<'_>, look: &mut impl FnMut(&str)) {
+        let has_parent = matches!(
+            write,
+            Write::Create(_) | Write::Delete { .. } | Write::TryRemove { .. } | Write::RemoveRecursive { .. }
+        );
+        for_each_path(write, &mut |path| {
+            look(path);
+            let parent = parent_and_name(path).map(|(parent, _)| parent).filter(|_| has_parent);
+            parent
+                .filter(|parent| !self.between_groups.own_slots.contains_key(*parent))
+                .into_iter()
+                .for_each(&mut *look);
+        });
+    }
+
+    /// A group has voted. With the last vote the home group decides.
+    pub(crate) fn take_vote<'a>(
+        &mut self,
+        at: &Circumstances<'a>,
+        (multi, group, vote): (i64, u32, Vote),
+        changes: &mut Changes<'a>,
+    ) {
+        let Some(open) = self.between_groups.multis.open.get_mut(&multi) else { return };
+        let Some(slot @ None) = open.votes.get_mut(&group) else { return };
+        *slot = Some(vote);
+        if open.votes.values().any(Option::is_none) {
+            return;
+        }
+        let Some(open) = self.between_groups.multis.open.remove(&multi) else { return };
+        let decided = at.zxid;
+        // What it changes here has a larger zxid than the decision, whose place no change has.
+        let zxid = self.take_zxid();
+        let end = self.decide(&open, zxid, changes);
+        self.settle_in_groups(&open.votes, decided, multi, matches!(end, MultiEnd::Done(_)));
+        self.between_groups.multis.outcomes.insert(open.session, MultiOutcome { multi, zxid, end });
+    }
+
+    fn settle_in_groups<T>(&mut self, groups: &BTreeMap<u32, T>, decided: Zxid, multi: i64, is_done: bool) {
+        for group in groups.keys() {
+            self.between_groups.streams.push(*group, decided, &StreamItem::Settle { multi, is_done });
+        }
+    }
+
+    /// Decides on a multi on which all groups have voted, and carries out what is the home group's.
+    fn decide(&mut self, open: &OpenMulti, zxid: Zxid, changes: &mut Changes<'_>) -> MultiEnd {
+        let Ok(Command { session, time_ms, ids, write: Ok(Write::Multi(writes)), .. }) =
+            Command::decode(&open.command)
+        else {
+            return MultiEnd::Busy;
+        };
+        let groups: BTreeSet<u32> =
+            writes.iter().map(|write| self.group_of(write)).filter(|group| *group != 0).collect();
+        if open.is_spoiled
+            || open.votes.values().any(|vote| *vote == Some(Vote::Busy))
+            || groups.iter().any(|group| !open.votes.contains_key(group))
+        {
+            return MultiEnd::Busy;
+        }
+        let refused = open.votes.values().filter_map(|vote| match vote {
+            Some(Vote::No { operation, error }) => Some((*operation, *error)),
+            _ => None,
+        });
+        let refused = refused.min_by_key(|(operation, _)| *operation);
+        let at = Circumstances { session, ids, zxid, time_ms, enforces_quotas: false };
+        let steps = self.own_steps(&writes);
+        let mut own = Changes::new();
+        self.store.open_journal();
+        let tried = self.carry_out_steps(&at, &steps, &mut own);
+        let failed =
+            tried.as_ref().err().copied().into_iter().chain(refused).min_by_key(|(operation, _)| *operation);
+        match (failed, tried) {
+            (None, Ok(results)) => {
+                self.store.commit_journal();
+                changes.extend(own.into_iter().map(owned));
+                MultiEnd::Done(results)
+            }
+            (failed, _) => {
+                self.store.roll_back_journal();
+                let (operation, error) = failed.expect("an operation of a multi that is not done has failed");
+                MultiEnd::Failed { operation, error }
+            }
+        }
+    }
+
+    /// Another group carries its part out, or lets it go.
+    pub(crate) fn settle(&mut self, zxid: Zxid, (multi, is_done): (i64, bool), changes: &mut Changes<'_>) {
+        let Some(part) = self.between_groups.multis.held.remove(&multi) else { return };
+        if !is_done {
+            return;
+        }
+        let Ok(Command { session, time_ms, ids, write: Ok(Write::Multi(writes)), .. }) =
+            Command::decode(&part.command)
+        else {
+            return;
+        };
+        let at = Circumstances { session, ids, zxid, time_ms, enforces_quotas: false };
+        let steps = self.own_steps(&writes);
+        let mut own = Changes::new();
+        let results = self.carry_out_steps(&at, &steps, &mut own);
+        let results = results.expect("a part that was tried is as it was tried until it is settled");
+        changes.extend(own.into_iter().map(owned));
+        let end = MultiEnd::Done(results);
+        self.between_groups.multis.outcomes.insert(session, MultiOutcome { multi, zxid, end });
+    }
+
+    /// The session has another owner, or has ended: its open multi is given up, and what came of the last one is forgotten.
+    pub(crate) fn give_up_multis(&mut self, session: SessionId, decided: Zxid) {
+        self.between_groups.multis.outcomes.remove(&session);
+        let is_own = |_: &i64, open: &mut OpenMulti| open.session == session;
+        let given_up: Vec<(i64, OpenMulti)> =
+            self.between_groups.multis.open.extract_if(.., is_own).collect();
+        for (multi, open) in given_up {
+            self.settle_in_groups(&open.votes, decided, multi, false);
+        }
+    }
+}
+
+/// The command with which a session asks the home group for a multi over several groups; `request` is the body of the client's.
+pub fn multi_over_groups(session: SessionId, ids: IdList<'_>, request: &[u8]) -> Vec<u8> {
+    let (mut body, mut command) = (Vec::new(), Vec::new());
+    GroupsCommand::Multi { request }.encode(&mut body);
+    Command::encode(session, 0, ids, GroupsCommand::OP, &body, &mut command);
+    command
+}
+
+/// Body of the reply to a multi that these groups have carried out: each with the results of its own operations.
+pub fn done_multi<'o>(outcomes: impl Iterator<Item = &'o MultiOutcome>) -> Vec<u8> {
+    let mut results: Vec<&(u32, Vec<u8>)> = Vec::new();
+    for outcome in outcomes {
+        if let MultiEnd::Done(own) = &outcome.end {
+            results.extend(own);
+        }
+    }
+    results.sort_by_key(|(place, _)| *place);
+    let mut body = Vec::new();
+    results.iter().for_each(|(_, result)| body.extend_from_slice(result));
+    MultiResult::encode_end(&mut body);
+    body
+}
+
+/// Body of the reply to a multi of which one operation has failed.
+pub fn failed_multi(operations: usize, failed: u32, error: ErrorCode) -> Vec<u8> {
+    let mut body = Vec::new();
+    WriteReply::Multi(crate::multi::failure(operations, failed as usize, error)).encode(&mut body);
+    body
+}
+
+/// The result of one operation, as it stands in the reply.
+fn encoded(op: OpCode, reply: WriteReply<'_>) -> Vec<u8> {
+    let mut result = Vec::new();
+    MultiResult::Done(op, reply).encode(&mut result);
+    result
+}
+
+fn owned<'a>(change: Change<'_>) -> Change<'a> {
+    let Change { kind, path, readers } = change;
+    Change { kind, path: path.into_owned().into(), readers }
+}
+
+#[cfg(test)]
+mod tests {
+    use paddock_proto::jute::{Reader, Writer};
+    use paddock_proto::{CreateMode, encode};
+
+    use super::*;
+    use crate::features::{FeatureLevel, RaisedLevel};
+    use crate::groups::GroupFounders;
+    use crate::session::Session;
+    use crate::{BetweenGroups, SLOTS, slot_of};
+
+    const SESSION: SessionId = SessionId(7);
+
+    /// States of a home group and another one, to which the first half of the slots of `/p` has moved.
+    struct Pair {
+        home: Tree,
+        other: Tree,
+        /// Items that the other group has.
+        sent: u64,
+    }
+
+    fn apply(tree: &mut Tree, session: SessionId, op: OpCode, body: &[u8]) -> Result<(), ErrorCode> {
+        let mut bytes = Vec::new();
+        Command::encode(session, 5, IdList::NONE, op, body, &mut bytes);
+        let done = tree.apply(&Command::decode(&bytes).unwrap().taken_by(1)).result.map(drop);
+        let mut encoded = Vec::new();
+        tree.between_groups.encode(&mut encoded);
+        let decoded = BetweenGroups::decode(&mut Reader::new(&encoded));
+        assert_eq!(decoded.as_ref(), Ok(&tree.between_groups), "it comes back from a snapshot");
+        done
+    }
+
+    fn between(tree: &mut Tree, session: SessionId, command: GroupsCommand<'_>) {
+        let mut body = Vec::new();
+        command.encode(&mut body);
+        apply(tree, session, GroupsCommand::OP, &body).unwrap();
+    }
+
+    fn create(tree: &mut Tree, path: &str) -> Result<(), ErrorCode> {
+        let mut body = Vec::new();
+        encode::create_open(&mut body, path, None, CreateMode::Persistent);
+        apply(tree, SESSION, OpCode::Create, &body)
+    }
+
+    /// A name whose slot is in the other group, or in the home group.
+    fn name(is_in_other: bool, number: usize) -> String {
+        let is_such = |name: &String| (slot_of(name).unwrap() < SLOTS / 2) == is_in_other;
+        (0..).map(|at| format!("/p/n{at}")).filter(|path| is_such(&path[3..].to_owned())).nth(number).unwrap()
+    }
+
+    impl Pair {
+        fn new() -> Pair {
+            let tree = || {
+                let mut tree = Tree::new();
+                tree.raise_level(&RaisedLevel::known(FeatureLevel::KNOWN));
+                tree
+            };
+            let mut home = tree();
+            home.found_groups(2, GroupFounders { voters: vec![1], learners: vec![] });
+            home.sessions.insert(SESSION, Session::new(1000, 1));
+            create(&mut home, "/p").unwrap();
+            between(&mut home, SessionId::NONE, GroupsCommand::Split { path: "/p" });
+            let slots = GroupsCommand::Move { path: "/p", first: 0, last: SLOTS / 2 - 1, group: 1 };
+            between(&mut home, SessionId::NONE, slots);
+            between(&mut home, SESSION, GroupsCommand::Attach { group: 1 });
+            let mut pair = Pair { home, other: tree(), sent: 0 };
+            pair.send();
+            pair
+        }
+
+        /// The other group gets its items, and home the votes.
+        fn send(&mut self) {
+            loop {
+                let stream = self.home.streams().to_group(1).cloned().unwrap_or_default();
+                for (number, item) in stream.behind(self.sent) {
+                    let (decided, bytes) = (item.decided, item.bytes.clone());
+                    let item = StreamItem::decode(&mut Reader::new(&bytes)).unwrap();
+                    between(&mut self.other, SessionId::NONE, GroupsCommand::Item { number, decided, item });
+                    self.sent = number;
+                }
+                let Some((multi, group)) = self.home.awaited_votes().next() else { return };
+                let vote = self.other.votes().find(|(of, _)| *of == multi).map(|(_, vote)| vote);
+                let vote = GroupsCommand::Vote { multi, group, vote: vote.unwrap() };
+                between(&mut self.home, SessionId::NONE, vote);
+            }
+        }
+
+        fn ask(&mut self, paths: &[&str]) -> i64 {
+            let mut request = Vec::new();
+            let header = |op: i32, is_end: bool, out: &mut Vec<u8>| {
+                out.put_i32(op);
+                out.put_bool(is_end);
+                out.put_i32(-1);
+            };
+            for path in paths {
+                header(OpCode::Create.code(), false, &mut request);
+                encode::create_open(&mut request, path, None, CreateMode::Persistent);
+            }
+            header(-1, true, &mut request);
+            between(&mut self.home, SESSION, GroupsCommand::Multi { request: &request });
+            self.home.zxid().0
+        }
+
+        fn end(&self, multi: i64) -> &MultiEnd {
+            let outcome = self.home.multi_outcome(SESSION).unwrap();
+            assert_eq!(outcome.multi, multi);
+            &outcome.end
+        }
+
+        fn prepare(&mut self) {
+            let stream = self.home.streams().to_group(1).cloned().unwrap();
+            for (number, item) in stream.behind(self.sent) {
+                let (decided, item) =
+                    (item.decided, StreamItem::decode(&mut Reader::new(&item.bytes)).unwrap());
+                between(&mut self.other, SessionId::NONE, GroupsCommand::Item { number, decided, item });
+                self.sent = number;
+            }
+        }
+    }
+
+    #[test]
+    fn a_held_part_refuses_what_touches_it_until_it_is_settled() {
+        let (at_home, in_other) = (name(false, 0), name(true, 0));
+        let mut pair = Pair::new();
+        let multi = pair.ask(&[&at_home, &in_other]);
+        pair.prepare();
+        assert_eq!(pair.other.votes().collect::<Vec<_>>(), [(multi, Vote::Yes)]);
+        assert_eq!(create(&mut pair.other, &in_other), Err(MISPLACED));
+        // The session has to go on first, whatever it asks.
+        assert_eq!(create(&mut pair.other, &name(true, 1)), Err(MISPLACED));
+        assert!(pair.other.is_stalled(SESSION) && pair.other.stat(&in_other).is_none());
+        pair.send();
+        assert!(matches!(pair.end(multi), MultiEnd::Done(own) if own.len() == 1));
+        assert!(pair.other.stat(&in_other).is_some() && pair.home.stat(&at_home).is_some());
+        assert_eq!(pair.other.multi_outcome(SESSION).map(MultiOutcome::results), Some(1));
+        between(&mut pair.other, SESSION, GroupsCommand::GoOn);
+        assert_eq!(create(&mut pair.other, &in_other), Err(ErrorCode::NodeExists));
+        assert_eq!(create(&mut pair.other, &at_home), Err(MISPLACED), "its slot is the home group's");
+    }
+
+    #[test]
+    fn nothing_is_done_if_the_session_moves_or_something_was_decided_meanwhile() {
+        let (at_home, in_other) = (name(false, 0), name(true, 0));
+        let mut pair = Pair::new();
+        let multi = pair.ask(&[&at_home, &in_other]);
+        pair.prepare();
+        // Another split point changes what the group may rely on.
+        create(&mut pair.home, "/q").unwrap();
+        between(&mut pair.home, SessionId::NONE, GroupsCommand::Split { path: "/q" });
+        pair.send();
+        assert_eq!(pair.end(multi), &MultiEnd::Busy);
+        pair.ask(&[&at_home, &in_other]);
+        pair.prepare();
+        let mut body = Vec::new();
+        encode::resume_session(&mut body, 1000, false, false, Some(0));
+        apply(&mut pair.home, SESSION, OpCode::ResumeSession, &body).unwrap();
+        pair.send();
+        assert_eq!(pair.home.multi_outcome(SESSION), None);
+        assert!(!pair.home.has_open_multis() && !pair.other.has_open_multis());
+        assert!(pair.other.stat(&in_other).is_none() && pair.home.stat(&at_home).is_none());
+    }
+
+    #[test]
+    fn ephemerals_on_the_way_between_groups_go_with_their_session() {
+        let mut pair = Pair::new();
+        let path = name(true, 0);
+        let mut body = Vec::new();
+        encode::create_open(&mut body, &path, None, CreateMode::Ephemeral);
+        apply(&mut pair.other, SESSION, OpCode::Create, &body).unwrap();
+        create(&mut pair.other, &name(true, 1)).unwrap();
+        let back = GroupsCommand::Move { path: "/p", first: 0, last: SLOTS / 2 - 1, group: 0 };
+        between(&mut pair.home, SessionId::NONE, back);
+        pair.send();
+        assert!(pair.other.stat(&path).is_none() && pair.home.split_points().is_leaving(&path));
+        assert_eq!(create(&mut pair.other, &path), Err(MISPLACED));
+        between(&mut pair.other, SESSION, GroupsCommand::GoOn);
+        let given = pair.other.given_portion("/p", 0, 0).unwrap();
+        assert!(given.is_last);
+        let (znodes, above) = (given.znodes.to_vec(), given.above);
+        apply(&mut pair.home, SESSION, OpCode::CloseSession, &[]).unwrap();
+        let given =
+            GroupsCommand::Given { path: "/p", first: 0, portion: 0, is_last: true, above, znodes: &znodes };
+        between(&mut pair.home, SessionId::NONE, given);
+        assert!(pair.home.stat(&path).is_none(), "its session has ended before it came");
+        assert!(pair.home.stat(&name(true, 1)).is_some() && pair.home.has_all_znodes());
+        pair.send();
+        assert_eq!(pair.other.given_portion("/p", 0, 0), None, "home has them");
+    }
+}
