@@ -73,6 +73,7 @@ pub(crate) const ROUTES: &[Route<Admin>] = &[
     Route::get("/api/v1/groups", groups::groups),
     Route::post("/api/v1/groups/split", groups::split).for_administrators().takes(groups::PATH_BYTES_MAX),
     Route::post("/api/v1/groups/join", groups::join).for_administrators().takes(groups::PATH_BYTES_MAX),
+    Route::post("/api/v1/groups/move", groups::move_slots).for_administrators().takes(groups::PATH_BYTES_MAX),
     Route::get("/api/v1/commands", keeper::command),
     Route::get("/api/v1/commands/*", keeper::command),
     Route::post("/api/v1/commands", keeper::command).judges_orders().takes(keeper::COMMAND_BYTES_MAX),

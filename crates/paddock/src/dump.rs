@@ -130,7 +130,7 @@ async fn snapshot_of(access: Access, url: &str, line: &mut ProgressLine) -> Resu
     let dir = Workshop::new(&std::env::temp_dir())?;
     let path = dir.path().join("snapshot");
     download_snapshot(&interface, &path, line).await?;
-    let tree = paddock_member::read_snapshot(&OsDisk, &path).map_err(DiffFailure::from)?;
+    let tree = paddock_member::read_whole_snapshot(&OsDisk, &path).map_err(DiffFailure::from)?;
     Ok(DiffSource::Tree(Box::new(tree)))
 }
 

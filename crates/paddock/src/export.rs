@@ -102,7 +102,7 @@ fn read(args: &ZooKeeper) -> Result<Tree, MovingFailure> {
         return read_running(url, args);
     }
     if let Some(file) = &args.snapshot {
-        return Ok(paddock_member::read_snapshot(&OsDisk, file)?);
+        return Ok(paddock_member::read_whole_snapshot(&OsDisk, file)?);
     }
     let data_dir = args.data_dir.as_deref().expect("one of the three sources is required");
     Ok(paddock_member::read_directory(&OsDisk, data_dir, args.log_dir.as_deref())?)
@@ -123,7 +123,7 @@ fn read_running(url: &str, args: &ZooKeeper) -> Result<Tree, MovingFailure> {
     let is_ours = !matches!(downloaded, Err(download::DownloadError::Exists { .. }));
     let tree = downloaded
         .map_err(MovingFailure::from)
-        .and_then(|()| Ok(paddock_member::read_snapshot(&OsDisk, &path)?));
+        .and_then(|()| Ok(paddock_member::read_whole_snapshot(&OsDisk, &path)?));
     if is_ours {
         // A file that cannot be removed is only in the way of the next attempt, which names it.
         let _ = fs::remove_file(&path);

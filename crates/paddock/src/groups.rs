@@ -8,7 +8,8 @@ use std::time::{Duration, Instant};
 use clap::Subcommand;
 use paddock_bench::Access;
 use paddock_bench::report::units::one_line;
-use serde_json::Value;
+use paddock_tree::SLOTS;
+use serde_json::{Value, json};
 
 use crate::access::{AccessArgs, AccessError};
 use crate::admin_client::{AdminError, AdminInterface};
@@ -27,6 +28,12 @@ Examples:
                                            let children of /app be spread over the groups
   paddock groups join zk1:8080 /app --auth @identity
                                            take that back while all of them are in the home group
+  paddock groups move zk1:8080 /app --to 1 --slots 0-2047 --auth @identity
+                                           give half of the children of /app to group 1
+  paddock groups move zk1:8080 /app --evenly --auth @identity
+                                           spread them over all groups
+  paddock groups move zk1:8080 /app --to 0 --auth @identity
+                                           bring all of them back to the home group
   paddock groups list https://zk1:8443 --tls-ca ca.pem
 
 HOST is the address of a member's HTTP interface (admin_listen, admin.serverPort). Split points that everybody may read are shown; for others,
@@ -47,6 +54,45 @@ enum GroupsOrder {
     Split(ChangeArgs),
     /// Make a split point an ordinary znode, while all its children are in the home group
     Join(ChangeArgs),
+    /// Move slots of a split point, with the znodes in them, to another group
+    Move(MoveArgs),
+}
+
+#[derive(Debug, clap::Args)]
+struct MoveArgs {
+    /// HTTP interface of a member, host:port or URL
+    #[arg(value_name = "HOST", value_parser = HttpAddress::parse)]
+    host: HttpAddress,
+    /// Path of the split point
+    #[arg(value_name = "PATH")]
+    path: String,
+    /// Number of the group that the slots go to
+    #[arg(long, value_name = "GROUP", required_unless_present = "evenly", conflicts_with = "evenly")]
+    to: Option<u32>,
+    /// Slots from the first to the last
+    #[arg(long, value_name = "FIRST-LAST", default_value = "0-4095", value_parser = slots)]
+    slots: (u16, u16),
+    /// Spread the slots over all groups, the home group included
+    #[arg(long)]
+    evenly: bool,
+    /// Slots that move at a time: while they do, requests about them wait for some milliseconds
+    #[arg(long, value_name = "SLOTS", default_value_t = 64, value_parser = clap::value_parser!(u16).range(1..))]
+    at_once: u16,
+    /// Time within which each portion has to be moved
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = humantime::parse_duration)]
+    within: Duration,
+    #[command(flatten)]
+    access: AccessArgs,
+}
+
+/// Slots as `FIRST-LAST`, or one.
+fn slots(text: &str) -> Result<(u16, u16), String> {
+    let (first, last) = text.split_once('-').unwrap_or((text, text));
+    let slot = |text: &str| text.trim().parse::<u16>().ok().filter(|slot| *slot < SLOTS);
+    match (slot(first), slot(last)) {
+        (Some(first), Some(last)) if first <= last => Ok((first, last)),
+        _ => Err(format!("slots are numbers from 0 to {}, such as 0-2047", SLOTS - 1)),
+    }
 }
 
 #[derive(Debug, clap::Args)]
@@ -88,6 +134,10 @@ enum GroupsFailure {
     Ask { host: String, reason: std::io::Error },
     #[error("{host} answers {status} to {PAGE}: it is no HTTP interface of this release of Paddock")]
     NoInterface { host: String, status: hyper::StatusCode },
+    #[error(
+        "{path} is no split point, or may not be seen: `paddock groups split` makes it one, --auth shows an identity"
+    )]
+    NoSplitPoint { path: String },
     #[error(transparent)]
     Order(#[from] AdminError),
     #[error(
@@ -102,6 +152,7 @@ pub(crate) fn run(args: &GroupsArgs) -> ExitCode {
         GroupsOrder::List(args) => list(args),
         GroupsOrder::Split(args) => change(args, "/api/v1/groups/split", "a split point", true),
         GroupsOrder::Join(args) => change(args, "/api/v1/groups/join", "an ordinary znode", false),
+        GroupsOrder::Move(args) => move_slots(args),
     };
     match done {
         Ok(text) => {
@@ -157,6 +208,80 @@ fn change(
             }
             tokio::time::sleep(POLL).await;
         }
+    })
+}
+
+/// Groups of the slots of a split point, as a page has them; `None` if there is no such split point.
+fn slots_on(page: &Value, path: &str) -> Option<Vec<u64>> {
+    let points = page["split_points"].as_array()?;
+    let point = points.iter().find(|point| point["path"] == *path)?;
+    let mut groups = vec![0; usize::from(SLOTS)];
+    for run in point["slots"].as_array()? {
+        let (first, last) = (run["first"].as_u64()? as usize, run["last"].as_u64()? as usize);
+        groups.get_mut(first..=last)?.fill(run["group"].as_u64()?);
+    }
+    Some(groups)
+}
+
+/// Portions of slots of one group each that go to another one: first, last, and the group that they go to.
+fn portions(
+    now: &[u64],
+    (first, last): (u16, u16),
+    at_once: u16,
+    goal: impl Fn(u16) -> u32,
+) -> Vec<(u16, u16, u32)> {
+    let mut portions: Vec<(u16, u16, u32)> = Vec::new();
+    let group = |slot: u16| now[usize::from(slot)];
+    for slot in (first..=last).filter(|slot| group(*slot) != u64::from(goal(*slot))) {
+        match portions.last_mut() {
+            Some((begin, end, to))
+                if *end + 1 == slot
+                    && *to == goal(slot)
+                    && group(*begin) == group(slot)
+                    && slot - *begin < at_once =>
+            {
+                *end = slot;
+            }
+            _ => portions.push((slot, slot, goal(slot))),
+        }
+    }
+    portions
+}
+
+/// Moves slots a portion at a time, and waits until the member has carried out each.
+fn move_slots(args: &MoveArgs) -> Result<String, GroupsFailure> {
+    let access = args.access.read()?;
+    let identity = access.identities.first().cloned();
+    let interface = AdminInterface::new(&args.host.url(), access.tls.clone(), identity)?;
+    runtime()?.block_on(async {
+        let page = look(&args.host, &access).await?;
+        let count = page["groups"].as_array().map_or(1, Vec::len) as u32;
+        let no_point = || GroupsFailure::NoSplitPoint { path: one_line(&args.path).to_string() };
+        let now = slots_on(&page, &args.path).ok_or_else(no_point)?;
+        let evenly = |slot: u16| u32::from(slot) * count / u32::from(SLOTS);
+        let goal = |slot: u16| args.to.unwrap_or_else(|| evenly(slot));
+        let portions = portions(&now, args.slots, args.at_once, goal);
+        let all: usize = portions.iter().map(|(first, last, _)| usize::from(last - first) + 1).sum();
+        let mut moved = 0;
+        for (first, last, group) in portions {
+            let order = json!({ "path": args.path, "first": first, "last": last, "group": group });
+            interface.order("/api/v1/groups/move", order.to_string(), "move of slots").await?;
+            let deadline = Instant::now() + args.within;
+            loop {
+                let page = look(&args.host, &access).await?;
+                let now = slots_on(&page, &args.path).ok_or_else(no_point)?;
+                if now[usize::from(first)..=usize::from(last)].iter().all(|now| *now == u64::from(group)) {
+                    break;
+                }
+                if Instant::now() >= deadline {
+                    return Err(GroupsFailure::Late { within: args.within });
+                }
+                tokio::time::sleep(POLL / 10).await;
+            }
+            moved += usize::from(last - first) + 1;
+            eprintln!("{moved} of {all} slots moved");
+        }
+        Ok(format!("{moved} slots of {} moved", one_line(&args.path)))
     })
 }
 

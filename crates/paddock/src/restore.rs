@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::UNIX_EPOCH;
 
-use paddock_member::{EntryStreamReader, make_directory, read_snapshot};
+use paddock_member::{EntryStreamReader, make_directory, read_whole_snapshot};
 use paddock_proto::{MEMBER_NUMBER_MAX, MemberNumber};
 use paddock_replica::apply_while;
 use paddock_shell::time_text;
@@ -203,7 +203,7 @@ fn restore(
                 BackupFailure::Wish(format!("{} is a snapshot alone: it has one state", args.from)).into()
             );
         }
-        return Ok((read_snapshot(&OsDisk, Path::new(&args.from))?, args.from.clone()));
+        return Ok((read_whole_snapshot(&OsDisk, Path::new(&args.from))?, args.from.clone()));
     }
     if args.from == "-" || Path::new(&args.from).is_file() {
         let manifest = if args.from == "-" {
@@ -266,7 +266,7 @@ fn read(
     if (meta.index.0, meta.term.0, meta.zxid) != (snapshot.index, snapshot.term, snapshot.zxid) {
         return Err(BackupFailure::OtherSnapshot { place: file.display().to_string() }.into());
     }
-    let mut tree = read_snapshot(&OsDisk, &file)?;
+    let mut tree = read_whole_snapshot(&OsDisk, &file)?;
     let (mut last, mut goes_on) = (snapshot.index, true);
     for log in &manifest.logs {
         let file = path(&log.part.file)?;

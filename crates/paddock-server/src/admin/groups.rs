@@ -4,7 +4,7 @@ use hyper::StatusCode;
 use paddock_http::{Request, Response};
 use paddock_proto::GroupsCommand;
 use paddock_replica::OtherGroup;
-use paddock_tree::{FeatureLevel, Tree};
+use paddock_tree::{FeatureLevel, SLOTS, Tree};
 use serde_json::{Value, json};
 
 use super::parts::Admin;
@@ -95,6 +95,52 @@ pub(super) fn join(admin: &Admin, request: Request) -> Response {
     order(admin, &request, refusal, |path| GroupsCommand::Join { path })
 }
 
+/// Moves slots of a split point, all of one group, to another one, as the body says: `path`, `first`, `last`, `group`.
+pub(super) fn move_slots(admin: &Admin, request: Request) -> Response {
+    let Ok(MoveOrder { path, first, last, group }) = serde_json::from_slice(&request.body) else {
+        let reason = "the body is to be an object with path, first, last and group".to_owned();
+        return refuse(StatusCode::BAD_REQUEST, reason);
+    };
+    let refusal = |tree: &Tree| {
+        let Some(point) = tree.split_points().get(&path) else {
+            return Some(format!("{path} is no split point"));
+        };
+        if !point.is_there() {
+            return Some(format!("there is no znode {path}: create it first"));
+        }
+        if group >= tree.groups().count() {
+            return Some(format!("there is no group {group}"));
+        }
+        if first > last || last >= SLOTS {
+            return Some(format!("slots are numbers from 0 to {}", SLOTS - 1));
+        }
+        if point.leaving().is_some() {
+            return Some(format!("other slots of {path} are on their way: try again when they have arrived"));
+        }
+        let from = point.slots().group(first);
+        let is_another = |slot: &u16| point.slots().group(*slot) != from;
+        let another = (first..=last).find(is_another);
+        another.map(|slot| {
+            format!("slots {first} and {slot} of {path} are in two groups: move those of one group at a time")
+        })
+    };
+    let command = GroupsCommand::Move { path: &path, first, last, group };
+    give(admin, refusal, &command)
+}
+
+/// The order to move slots.
+#[derive(serde::Deserialize)]
+struct MoveOrder {
+    path: String,
+    first: u16,
+    last: u16,
+    group: u32,
+}
+
+fn refuse(status: StatusCode, reason: String) -> Response {
+    Response::json(&json!({ "error": reason })).with_status(status)
+}
+
 /// 202 for an order that was given, and 409 with the reason for one that this member knows to be impossible.
 fn order<'a>(
     admin: &Admin,
@@ -102,14 +148,21 @@ fn order<'a>(
     refusal: impl FnOnce(&Tree, &str) -> Option<String>,
     command: impl FnOnce(&'a str) -> GroupsCommand<'a>,
 ) -> Response {
-    let refuse = |status, reason: String| Response::json(&json!({ "error": reason })).with_status(status);
-    let Ok(path) = str::from_utf8(&request.body) else {
-        return refuse(StatusCode::BAD_REQUEST, "the body is to be the path of a znode".to_owned());
-    };
-    let reason = refusal(admin.shared.state.read().state().tree(), path);
+    match str::from_utf8(&request.body) {
+        Ok(path) => give(admin, |tree| refusal(tree, path), &command(path)),
+        Err(_) => refuse(StatusCode::BAD_REQUEST, "the body is to be the path of a znode".to_owned()),
+    }
+}
+
+fn give(
+    admin: &Admin,
+    refusal: impl FnOnce(&Tree) -> Option<String>,
+    command: &GroupsCommand<'_>,
+) -> Response {
+    let reason = refusal(admin.shared.state.read().state().tree());
     match reason {
         Some(reason) => refuse(StatusCode::CONFLICT, reason),
-        None if admin.operator.order_between_groups(&command(path)) => {
+        None if admin.operator.order_between_groups(command) => {
             Response::json(&json!({ "status": "ok" })).with_status(StatusCode::ACCEPTED)
         }
         None => refuse(StatusCode::CONFLICT, "nothing can be written here now".to_owned()),

@@ -26,6 +26,9 @@ fn begin(admin: &Admin, request: &Request) -> Result<Response, Response> {
     if !admin.operator.is_member() {
         return Err(refused(StatusCode::CONFLICT, "This process has no log: ask a member of the ensemble"));
     }
+    if !admin.shared.state.read().tree().has_all_znodes() {
+        return Err(refused(StatusCode::CONFLICT, super::snapshot::SPREAD));
+    }
     let place = place(admin)?;
     let log = OwnLog::find(&admin.shared, first).map_err(no_log)?;
     let (body, response) = Response::stream("application/octet-stream");

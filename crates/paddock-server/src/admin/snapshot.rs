@@ -21,6 +21,10 @@ const SNAPSHOT_SIZE: HeaderName = HeaderName::from_static("snapshot_size");
 /// Id of the ensemble in hexadecimal digits, 0 of a member alone.
 const CLUSTER: HeaderName = HeaderName::from_static("cluster");
 
+/// Reason for which a member whose znodes lie in several Raft groups gives no copy of them.
+pub(super) const SPREAD: &str = "znodes lie in several Raft groups, which are not copied together yet: bring them back with paddock groups move HOST \
+                                 PATH --to 0";
+
 /// Takes a snapshot at a route that is for administrators alone, whose connections may take their time.
 pub(super) fn send(admin: &Admin, request: Request) -> Response {
     take(admin, &request).unwrap_or_else(|failure| refused(failure.status, failure.text))
@@ -36,6 +40,9 @@ pub(super) fn take(admin: &Admin, request: &Request) -> Result<Response, Failure
     let settings = shared.settings();
     if !settings.admin.has_snapshots {
         return Err(Failure::new(StatusCode::SERVICE_UNAVAILABLE, "Snapshot command is disabled"));
+    }
+    if !shared.state.read().tree().has_all_znodes() {
+        return Err(Failure::new(StatusCode::CONFLICT, SPREAD));
     }
     if !admin.snapshot_limit.admit(Duration::from_millis(settings.admin.rate_limit_ms)) {
         shared.statistics.server_metrics.snapshots_rate_limited.fetch_add(1, Relaxed);

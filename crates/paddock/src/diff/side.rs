@@ -29,7 +29,7 @@ impl DiffSource {
             return read_directory(path, Some(log_dir), line).map(|tree| DiffSource::Tree(Box::new(tree)));
         }
         if path.is_file() && is_own_snapshot(path) {
-            return Ok(DiffSource::Tree(Box::new(paddock_member::read_snapshot(&OsDisk, path)?)));
+            return Ok(DiffSource::Tree(Box::new(paddock_member::read_whole_snapshot(&OsDisk, path)?)));
         }
         if path.is_file() {
             let loaded = paddock_files::load_snapshot(path, &mut |progress| line.show(progress))?;
