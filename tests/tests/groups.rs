@@ -9,9 +9,11 @@ use std::time::{Duration, Instant};
 
 use paddock_client::{Client, ClientOptions, Error};
 use paddock_proto::{Acl, CreateMode, Id, Perms};
-use paddock_tests::administered::{Administered, identity_file, refusal, succeed, text};
+use paddock_tests::administered::{
+    Administered, admin_settings, identity_file, name_administrator, refusal, succeed, text,
+};
 use paddock_tests::ensemble::{Ensemble, server_lines};
-use paddock_tests::server::{Server, metric};
+use paddock_tests::server::{Server, free_port, metric};
 use serde_json::{Value, json};
 
 const GROUPS: usize = 6;
@@ -93,6 +95,47 @@ fn members_of_all_groups_change_while_clients_write() {
     assert!(lost.is_empty(), "5 lacks {lost:?}");
 }
 
+/// Children of a split point go to all groups while a client writes, lists and holds ephemerals; members die, and nothing is lost.
+#[test]
+fn children_of_a_split_point_are_spread_while_clients_write() {
+    let groups = GROUPS.to_string();
+    let ports = [free_port(), free_port(), free_port()];
+    let settings = |number: usize| {
+        let own = [("paddock.group_count", groups.as_str()), ("paddock.split_points", "/app")];
+        let own = own.map(|(key, value)| (key.to_owned(), value.to_owned()));
+        own.into_iter().chain(admin_settings(ports[number - 1])).collect()
+    };
+    let mut ensemble = Ensemble::start_each(3, &server_lines(3), settings);
+    name_administrator_of(&ensemble.hosts());
+    await_leads([0, 1, 2].map(|place| ensemble.at(place)), 1);
+    write(&ensemble, "/app");
+    let stop = Arc::new(AtomicBool::new(false));
+    let writer = thread::spawn({
+        let (hosts, stop) = (ensemble.hosts(), stop.clone());
+        move || write_below_until(&hosts, &stop)
+    });
+    let directory = tempfile::tempdir().expect("make a directory");
+    let (host, auth) = (format!("127.0.0.1:{}", ports[0]), identity_file(directory.path()));
+    let moved = succeed(&["groups", "move", &host, "/app", "--evenly", "--at-once", "512", "--auth", &auth]);
+    assert!(moved.contains("slots of /app moved"), "{moved}");
+    assert!(ensemble.member(1).stop().success());
+    ensemble.member(1).spawn();
+    ensemble.settle();
+    ensemble.member(2).kill();
+    ensemble.member(2).spawn();
+    ensemble.settle();
+    await_leads([0, 1, 2].map(|place| ensemble.at(place)), 1);
+    stop.store(true, Ordering::Relaxed);
+    let acknowledged = writer.join().expect("the writer ends well");
+    assert!(acknowledged.len() > 20, "only {} writes", acknowledged.len());
+    for place in 0..3 {
+        let (names, alive) = list_below(&ensemble.at(place).address().to_string());
+        let lost: Vec<&String> = acknowledged.iter().filter(|name| !names.contains(*name)).collect();
+        assert!(lost.is_empty(), "member {place} lacks {lost:?}");
+        assert!(alive.is_empty(), "ephemerals of a session that has ended: {alive:?}");
+    }
+}
+
 /// Waits until these members have all groups and lead them together, each at least `least` of them, and wait for nothing in any.
 fn await_leads<'a>(members: impl IntoIterator<Item = &'a Server>, least: usize) {
     let members: Vec<&Server> = members.into_iter().collect();
@@ -151,6 +194,54 @@ async fn missing(hosts: &str, expected: &[String]) -> Vec<String> {
     client.sync("/").await.expect("there is a quorum");
     let there: HashSet<String> = client.get_children("/").await.expect("list").into_iter().collect();
     expected.iter().filter(|name| !there.contains(*name)).cloned().collect()
+}
+
+#[tokio::main(flavor = "current_thread")]
+async fn name_administrator_of(hosts: &str) {
+    name_administrator(hosts).await;
+}
+
+/// Creates children of a split point, and ephemerals below them, until it is stopped, and looks at each; returns the names that were acknowledged.
+#[tokio::main(flavor = "current_thread")]
+async fn write_below_until(hosts: &str, stop: &AtomicBool) -> Vec<String> {
+    let client = Client::connect(hosts, ClientOptions::default()).await.expect("connect");
+    let mut acknowledged = Vec::new();
+    for count in 0.. {
+        if stop.load(Ordering::Relaxed) {
+            break;
+        }
+        let name = format!("w-{count}");
+        let (path, alive) = (format!("/app/{name}"), format!("/app/{name}/alive"));
+        match client.create(&path, b"data", CreateMode::Persistent).await {
+            Ok(_) => acknowledged.push(name),
+            // Its member has gone: it is not known what became of the write.
+            Err(Error::ConnectionLost) => continue,
+            Err(error) => panic!("{name}: {error}"),
+        }
+        match client.create(&alive, b"", CreateMode::Ephemeral).await {
+            Ok(_) | Err(Error::ConnectionLost) => {}
+            Err(error) => panic!("{alive}: {error}"),
+        }
+        match client.get_data(&path).await {
+            Ok(_) | Err(Error::ConnectionLost) => {}
+            Err(error) => panic!("{path} is not there for the client that has created it: {error}"),
+        }
+    }
+    client.close().await.expect("close");
+    acknowledged
+}
+
+/// Children of the split point as one member has them, and the ephemerals below them.
+#[tokio::main(flavor = "current_thread")]
+async fn list_below(hosts: &str) -> (HashSet<String>, Vec<String>) {
+    let client = Client::connect(hosts, ClientOptions::default()).await.expect("connect");
+    client.sync("/").await.expect("there is a quorum");
+    let names = client.get_children("/app").await.expect("list");
+    let mut alive = Vec::new();
+    for name in &names {
+        alive.extend(client.get_children(&format!("/app/{name}")).await.expect("list"));
+    }
+    (names.into_iter().collect(), alive)
 }
 
 #[tokio::main(flavor = "current_thread")]
