@@ -1,9 +1,9 @@
 //! A client: it connects, asks, moves, comes back, goes. What a client library does for its user it does, too: answers find
 //! their questions, watches are set again, a silent server is left for another.
 
-mod ask;
 mod habits;
 mod hearing;
+mod hearing_spread;
 
 use std::collections::VecDeque;
 use std::net::IpAddr;
@@ -13,13 +13,13 @@ use paddock_model::Wish;
 use paddock_proto::{Id, OpCode, Password, SessionId, Xid, Zxid, encode};
 use paddock_state::ConnId;
 
+use crate::ask::{Ask, AskedRequest};
 use crate::checks::Checks;
 use crate::checks::truth::Truth;
 use crate::checks::watching::Watching;
 use crate::names;
 use crate::time::{SimDuration, Time};
 use crate::wire::Frame;
-use ask::{Ask, AskedRequest};
 pub(crate) use habits::Habits;
 
 /// Time that a client stays on a connection that only reads, about.
@@ -370,11 +370,12 @@ impl SimClient {
         let xid = Xid(self.next_xid);
         self.next_xid += 1;
         if let Some(wish) = ask.as_logged() {
-            checks.once.ask(self.session, xid, &wish);
+            checks.ask(self.number, self.session, xid, wish);
         }
         let (op, body) = ask.encode();
         let (shown, ids) = (checks.real_time.shown(), self.shown_ids());
-        self.asked.push_back(AskedRequest { xid, ask, shown, ids });
+        let asked_at = checks.moments();
+        self.asked.push_back(AskedRequest { xid, ask, shown, asked_at, ids });
         Deed::Send(Frame::Request { xid, op, body })
     }
 
@@ -392,7 +393,8 @@ impl SimClient {
         encode::set_watches(&mut body, &watches);
         let (xid, ask) = (Xid::SET_WATCHES, Ask::SetWatches { relative_zxid });
         let (shown, ids) = (checks.real_time.shown(), self.shown_ids());
-        self.asked.push_back(AskedRequest { xid, ask, shown, ids });
+        let asked_at = checks.moments();
+        self.asked.push_back(AskedRequest { xid, ask, shown, asked_at, ids });
         vec![Deed::Send(Frame::Request { xid, op, body })]
     }
 }

@@ -98,8 +98,15 @@ impl RunPlan {
         let thrown = if thrown.one_in(4) { thrown.between(2, 8) as u32 } else { 1 };
         let thrown = if is_upgraded { 1 } else { thrown };
         settings.groups = wanted.groups.unwrap_or(thrown);
+        // A state that is wrong in memory is judged by the home group's model, which then is none.
+        let may_spread = settings.groups > 1 && !is_upgraded && theme != Theme::WrongStates;
+        settings.moves_slots = may_spread && Chance::of(seed, "slots").one_in(2);
+        if settings.moves_slots {
+            clients.iter_mut().for_each(Habits::spread);
+        }
         let mut dice = Chance::of(seed, "faults");
         let mut kinds = theme.faults(&mut dice);
+        kinds.retain(|kind| !settings.moves_slots || *kind != FaultKind::WrongState);
         // An older disk is judged by a leader, and groups that the member has led itself may have none.
         kinds.retain(|kind| settings.groups == 1 || !kind.brings_older_disk());
         if kinds.is_empty() {

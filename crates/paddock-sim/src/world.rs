@@ -8,6 +8,7 @@ mod healing;
 mod machines;
 mod meanwhile;
 mod nemesis;
+mod spread;
 mod twins;
 
 use std::collections::BTreeMap;
@@ -138,6 +139,8 @@ pub(crate) struct World {
     /// A second process with the number of a member.
     twin: Option<Twin>,
     stage: HealingStage,
+    /// Time since which all is well.
+    calm_since: Option<Time>,
     client_load: ClientLoad,
     struck: u64,
     /// For how long.
@@ -176,12 +179,16 @@ impl World {
             checks: Checks::new(plan.settings.linearizable_reads, plan.settings.limits.watches_per_turn),
             twin: None,
             stage: HealingStage::Faults,
+            calm_since: None,
             client_load: ClientLoad::Busy,
             struck: 0,
             deaf_once_handed_over: None,
             old_disks_judged_at: Time(0),
             plan,
         };
+        if world.plan.settings.moves_slots {
+            world.checks.spread();
+        }
         world.begin();
         world
     }

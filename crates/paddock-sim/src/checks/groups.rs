@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use paddock_proto::{MemberNumber, Zxid};
 use paddock_replica::{GroupStanding, LogEntry, Membership, member_number};
 
+use super::one_order::Spread;
 use super::{Checked, ensure};
 
 const CHECKER: &str = "groups";
@@ -121,6 +122,22 @@ impl GroupChecks {
             digest == first,
             CHECKER,
             "member {member} has the digest {digest:016x} after entry {index} of group {group}; the first one there had {first:016x}"
+        );
+        Ok(())
+    }
+
+    /// A member has this zxid after an entry of a group.
+    pub(crate) fn check_zxid(
+        &self,
+        (member, group): (u8, u32),
+        (index, found): (u64, Zxid),
+        spread: &Spread,
+    ) -> Checked {
+        let expected = spread.zxid_after(group, index);
+        ensure!(
+            expected.is_none_or(|expected| expected == found),
+            CHECKER,
+            "member {member} is at zxid {found} after entry {index} of group {group}; it should be {expected:?}"
         );
         Ok(())
     }

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use paddock_model::Wish;
 use paddock_proto::{ErrorCode, SessionId, Xid};
 
-use super::truth::Happened;
+use super::happened::Happened;
 use super::{Checked, ensure};
 
 const CHECKER: &str = "exactly once";

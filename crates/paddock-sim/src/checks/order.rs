@@ -24,6 +24,10 @@ impl RealTime {
         RealTime { of_every_read, ..RealTime::default() }
     }
 
+    pub(crate) fn is_of_every_read(&self) -> bool {
+        self.of_every_read
+    }
+
     /// Zxid that a question which is asked now has to see.
     pub(crate) fn shown(&self) -> Zxid {
         self.shown

@@ -11,7 +11,7 @@ use paddock_model::Wish;
 use paddock_proto::{SessionId, Write};
 use paddock_replica::{LogEntry, Role};
 
-use super::truth::Happened;
+use super::happened::Happened;
 use super::{Checked, ensure};
 use crate::time::{SimDuration, Time};
 

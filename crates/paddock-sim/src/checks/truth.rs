@@ -11,30 +11,15 @@ use bytes::Bytes;
 use paddock_model::{Call, Model, Wish};
 use paddock_proto::{Id, SessionId, Zxid};
 use paddock_replica::{Batch, LogEntry};
-use paddock_tree::{Change, Command, Origin, Outcome};
+use paddock_tree::{Change, Changes, Command, Origin, Outcome};
 
+use super::happened::Happened;
+use super::one_order::Spread;
+use super::one_order::order::LoggedWrite;
 use super::watching::{Stamps, WatchedHistory};
 use super::{Checked, ensure};
 
 const CHECKER: &str = "committed entries";
-
-/// A command that counted, or a transaction of one that removes more than goes into one.
-#[derive(Debug)]
-pub(crate) struct Happened {
-    /// The command goes on in another transaction.
-    pub(crate) goes_on: bool,
-    /// The entry it stands in.
-    pub(crate) index: u64,
-    pub(crate) term: u64,
-    pub(crate) call: Call,
-    pub(crate) outcome: Outcome<'static>,
-}
-
-impl Happened {
-    fn new(entry: &LogEntry, call: Call, outcome: Outcome<'static>) -> Happened {
-        Happened { goes_on: false, index: entry.index, term: entry.term, call, outcome }
-    }
-}
 
 #[derive(Debug)]
 struct Settled {
@@ -44,6 +29,8 @@ struct Settled {
     model: Model,
     /// Sessions that it created or brought back.
     begun: Vec<SessionId>,
+    /// Zxid of the home group's state after it.
+    zxid: Zxid,
     /// Digest of the state of the first member that stopped here.
     digest: Option<u64>,
 }
@@ -60,6 +47,9 @@ pub(crate) struct Truth {
     beginning: Model,
     /// Znodes that a transaction removes at most where a command removes more.
     removed_at_once: usize,
+    /// Znodes are spread over groups: the model has them all, about as they are, and no member's state is the model's.
+    stands_aside: bool,
+    zxid: Zxid,
     /// The incarnation of each member that counts, and the number of its last batch.
     origins: BTreeMap<u8, (u64, u64)>,
 }
@@ -69,8 +59,23 @@ impl Truth {
         Truth { removed_at_once, ..Truth::default() }
     }
 
-    /// A member applies an entry. Answers with what happened, if no member has applied it before.
-    pub(crate) fn observe(&mut self, member: u8, entry: &LogEntry) -> Checked<Vec<Rc<Happened>>> {
+    /// Znodes are spread over groups.
+    pub(super) fn stand_aside(&mut self) {
+        self.stands_aside = true;
+    }
+
+    /// True if states of members are the model's.
+    pub(crate) fn has_states(&self) -> bool {
+        !self.stands_aside
+    }
+
+    /// A member applies an entry. Answers with what happened, if no member has applied it before. Where znodes are spread, `spread` knows it.
+    pub(crate) fn observe(
+        &mut self,
+        member: u8,
+        entry: &LogEntry,
+        spread: Option<&mut Spread>,
+    ) -> Checked<Vec<Rc<Happened>>> {
         let LogEntry { index, term, payload, .. } = entry;
         ensure!(
             *index <= self.last_index() + 1,
@@ -92,10 +97,19 @@ impl Truth {
         if let Some(raised) = entry.raised_level() {
             self.model.raise_level(raised.level.0);
         }
+        let carried_out = spread.map(|spread| {
+            let writes = spread.committed(0, entry);
+            self.zxid = spread.zxid_after(0, *index).unwrap_or_default();
+            writes
+        });
         for batch in entry.batches() {
-            if batch.number == Batch::UNNUMBERED || self.admit(batch.origin, batch.number) {
+            let counts = batch.number == Batch::UNNUMBERED || self.admit(batch.origin, batch.number);
+            if counts && carried_out.is_none() {
                 all.extend(batch.commands().flat_map(|command| self.apply(entry, &command)));
             }
+        }
+        for write in carried_out.into_iter().flatten() {
+            all.push(self.follow(entry, write));
         }
         let began = |happened: &&Rc<Happened>| {
             let is_begin = matches!(
@@ -105,8 +119,11 @@ impl Truth {
             is_begin && happened.outcome.result.is_ok()
         };
         let begun = all.iter().filter(began).map(|happened| happened.call.session).collect();
-        let (term, payload, model) = (*term, payload.clone(), self.model.clone());
-        self.entries.push(Settled { term, payload, model, begun, digest: None });
+        if !self.stands_aside {
+            self.zxid = self.model.zxid();
+        }
+        let (term, payload, model, zxid) = (*term, payload.clone(), self.model.clone(), self.zxid);
+        self.entries.push(Settled { term, payload, model, begun, zxid, digest: None });
         Ok(all)
     }
 
@@ -145,6 +162,21 @@ impl Truth {
         all
     }
 
+    /// A command of the home group came to this, where znodes are spread.
+    fn follow(&mut self, entry: &LogEntry, write: LoggedWrite) -> Rc<Happened> {
+        self.follow_elsewhere(&write);
+        let LoggedWrite { stamp, call, result, portion, .. } = write;
+        let outcome = Outcome { zxid: stamp, result, changes: Changes::new() };
+        Rc::new(Happened { goes_on: portion.is_some(), ..Happened::new(entry, call, outcome) })
+    }
+
+    /// A command of any group came to this: the model follows it, about.
+    pub(crate) fn follow_elsewhere(&mut self, write: &LoggedWrite) {
+        if write.result.is_ok() && write.portion.is_none() {
+            self.model.apply(&write.call);
+        }
+    }
+
     /// The model is as it was made by what happened last.
     fn note(&mut self, happened: Happened) -> Rc<Happened> {
         let happened = Rc::new(happened);
@@ -161,7 +193,7 @@ impl Truth {
     }
 
     pub(crate) fn last_zxid(&self) -> Zxid {
-        self.model.zxid()
+        if self.stands_aside { self.zxid } else { self.model.zxid() }
     }
 
     /// As it is now.
@@ -180,7 +212,7 @@ impl Truth {
     pub(crate) fn zxid_after(&self, index: u64) -> Option<Zxid> {
         match index.checked_sub(1) {
             None => Some(Zxid(0)),
-            Some(position) => self.entries.get(position as usize).map(|settled| settled.model.zxid()),
+            Some(position) => self.entries.get(position as usize).map(|settled| settled.zxid),
         }
     }
 

@@ -18,6 +18,9 @@ pub(crate) trait WatchedHistory {
     /// True if the changes of one zxid are told in their order.
     const IS_ORDERED: bool;
 
+    /// True if an answer is about the state of its zxid, and not about a later one.
+    const HAS_MOMENTS: bool = true;
+
     /// Changes of a zxid, or `None` if nothing has it yet.
     fn changes_at(&self, zxid: Zxid) -> Option<&[Change<'_>]>;
 
@@ -26,6 +29,11 @@ pub(crate) trait WatchedHistory {
 
     /// Zxids of a znode as they were at this zxid, or `None` if it was not there.
     fn stamps_at(&self, zxid: Zxid, path: &str) -> Option<Stamps>;
+
+    /// True if a client that comes back may be told of the children of a znode though nothing has changed.
+    fn tells_lists_again(&self, _path: &str) -> bool {
+        false
+    }
 
     /// True if a client with these identities may read a znode as it was at this zxid. Without ACLs everybody may.
     fn may_read_at(&self, _zxid: Zxid, _path: &str, _ids: &[Id]) -> bool {
@@ -89,6 +97,8 @@ pub(crate) struct Watching {
 pub(crate) struct SetAgain {
     /// The zxid up to which the client knew all.
     pub(crate) relative_zxid: Zxid,
+    /// Place of that zxid in the history.
+    pub(crate) since: Zxid,
     /// Zxid of the state in which it was answered.
     pub(crate) now: Zxid,
     /// Watches that are set at once, at most. Those of a longer request are set in states between these two.
@@ -140,6 +150,54 @@ impl Watching {
         self.due.remove(place.expect("that was just looked at"));
         self.known.forget_woken(kind, path);
         Ok(())
+    }
+
+    /// The moment of the next event of this kind that the client is to be told, in a history that orders all changes; `None` if none comes.
+    pub(crate) fn next_due(
+        &self,
+        history: &impl WatchedHistory,
+        kind: EventKind,
+        path: &str,
+        ids: &[Id],
+    ) -> Option<Zxid> {
+        let is_it =
+            |change: &Change<'_>| change.kind == kind && *change.path == *path && may_read(change, ids);
+        let due = self.due.iter().find(|(_, told)| (told.0, &*told.1) == (kind, path));
+        let is_here = |at: Zxid| history.changes_at(at).is_some_and(|changes| changes.iter().any(is_it));
+        let here = Some(self.through).filter(|at| self.uncertain.wakes(kind, path) && is_here(*at));
+        let mut next = due.map(|(zxid, _)| *zxid).or(here);
+        let mut at = self.through;
+        while next.is_none() {
+            let (behind, changes) = history.changes_behind(at)?;
+            next = changes.iter().any(is_it).then_some(behind);
+            at = behind;
+        }
+        next
+    }
+
+    /// True while watches are being set again.
+    pub(crate) fn is_setting(&self) -> bool {
+        self.is_setting
+    }
+
+    /// Moment of the first event that is due and was not told.
+    pub(crate) fn first_due(&self) -> Option<Zxid> {
+        self.due.front().map(|(due, _)| *due)
+    }
+
+    /// Watches from now on may be set at an earlier moment than any that was shown.
+    pub(crate) fn rewind(&mut self) {
+        self.through = Zxid(0);
+    }
+
+    /// The client has asked for these watches again.
+    pub(crate) fn know_as(&mut self, other: &Watching) {
+        self.known = other.known.clone();
+    }
+
+    /// An event has come, and is judged later.
+    pub(crate) fn note_told(&mut self, kind: EventKind, path: &str) {
+        self.known.forget_woken(kind, path);
     }
 
     /// An event has come while the watches are being set again. None may be left out or invented, but the client cannot know which
@@ -268,13 +326,13 @@ impl Watching {
     }
 
     /// They were set again: what had changed was told at once.
-    pub(crate) fn set_again(
+    pub(crate) fn set_again<H: WatchedHistory>(
         &mut self,
         again: &SetAgain,
-        history: &impl WatchedHistory,
+        history: &H,
         ids: &[Id],
     ) -> Checked {
-        let SetAgain { relative_zxid, now, watches_per_turn } = *again;
+        let SetAgain { relative_zxid, since, now, watches_per_turn } = *again;
         let is_at_once = self.known.count() <= watches_per_turn;
         let mut left = Table::default();
         // Watches of znodes that have changed and that the client may not read now. It may have been told of them when it could.
@@ -311,10 +369,44 @@ impl Watching {
                 Some(_) => drop(left.children.insert(path.clone())),
             }
         }
+        let mut uncertain = Table::default();
         let mut told = std::mem::take(&mut self.caught_up);
         let between = std::mem::take(&mut self.between);
         self.is_setting = false;
-        if is_at_once {
+        if !H::HAS_MOMENTS {
+            told.extend(between);
+            for (kind, path) in &expected {
+                let is_told = told.iter().any(|(_, about)| about == path);
+                ensure!(
+                    is_told,
+                    CHECKER,
+                    "watches are set again, and {told:?} is told, but not {kind:?} of {path}"
+                );
+            }
+            for event @ (_, path) in &told {
+                let behind = |at: &Zxid| history.changes_behind(*at).map(|(next, _)| next);
+                let mut later = std::iter::successors(behind(&now), behind);
+                let is_about = |change: &Change<'_>| *change.path == **path;
+                let changes = |at: Zxid| history.changes_at(at).is_some_and(|all| all.iter().any(is_about));
+                ensure!(
+                    expected.contains(event)
+                        || history.tells_lists_again(path)
+                        || hidden.data.contains(path)
+                        || hidden.children.contains(path)
+                        || later.any(changes),
+                    CHECKER,
+                    "watches are set again, and {event:?} is told, which has not come about since {relative_zxid}"
+                );
+            }
+            told.iter().for_each(|(kind, path)| {
+                left.forget_woken(*kind, path);
+                hidden.forget_woken(*kind, path);
+            });
+            left.data.append(&mut hidden.data);
+            left.children.append(&mut hidden.children);
+            // A znode that came and went before its watch was set is not told of.
+            uncertain.exist = std::mem::take(&mut left.exist);
+        } else if is_at_once {
             ensure!(
                 told == expected && between.is_empty(),
                 CHECKER,
@@ -327,9 +419,8 @@ impl Watching {
             left.be_told_meanwhile(&told)?;
             told.iter().for_each(|(kind, path)| hidden.forget_woken(*kind, path));
             let behind = |zxid: &Zxid| history.changes_behind(*zxid).map(|(next, _)| next);
-            let since: Vec<Zxid> = std::iter::successors(behind(&relative_zxid), behind)
-                .take_while(|zxid| *zxid <= now)
-                .collect();
+            let since: Vec<Zxid> =
+                std::iter::successors(behind(&since), behind).take_while(|zxid| *zxid <= now).collect();
             for (kind, path) in expected {
                 let is_told = told.iter().any(|(_, about)| *about == path);
                 // The client may read it now. A portion may have come to it when it could not.
@@ -353,7 +444,10 @@ impl Watching {
         left.persistent = std::mem::take(&mut self.known.persistent);
         left.recursive = std::mem::take(&mut self.known.recursive);
         (self.known, self.held, self.through) = (left.clone(), left, now);
-        if !is_at_once {
+        if !H::HAS_MOMENTS {
+            self.known.exist.extend(uncertain.exist.iter().cloned());
+            self.uncertain = uncertain;
+        } else if !is_at_once {
             self.known.data.extend(hidden.data.iter().cloned());
             self.known.children.extend(hidden.children.iter().cloned());
             self.uncertain = hidden;

@@ -1,11 +1,13 @@
 //! Habits of a client. Few names, so that clients meet; every piece of data is written once, so that it tells where
 //! it comes from.
 
+mod spread;
+
+use crate::ask::Ask;
 use crate::numbering::Numbering;
 use paddock_model::{Model, Question, Wish, acl};
 use paddock_proto::{Acl, AddWatchMode, Extensions, MemberRole, OpCode, WatcherKind};
 
-use super::ask::Ask;
 use crate::names;
 use crate::time::SimDuration;
 use paddock_chance::Chance;
@@ -47,6 +49,8 @@ pub(crate) struct Habits {
     pub(crate) identifies_late: bool,
     /// The client asks for lists more than for anything else, and changes what they say and who may read them.
     lists: bool,
+    /// The client asks for znodes that are spread over groups more than for others.
+    is_spread: bool,
     /// Now and then it shows another unknown user, until it may not.
     pub(crate) shows_strangers: bool,
     /// The client changes members, and knows of this many machines.
@@ -73,6 +77,7 @@ impl Habits {
             extensions: Extensions::default(),
             identifies_late: false,
             lists: false,
+            is_spread: false,
             shows_strangers: false,
             changes_members_of: None,
             changes_from: 1,
@@ -108,6 +113,15 @@ impl Habits {
         (self.lists, self.writes, self.watches) = (true, self.writes.clamp(100, 500), self.watches.max(300));
         (self.depth, self.pause) = (self.depth.clamp(4, 16), SimDuration::millis(50));
         (self.closes, self.timeout_ms) = (30, (10 * tick_ms) as i32);
+    }
+
+    /// Znodes are spread over groups.
+    pub(crate) fn spread(&mut self) {
+        self.is_spread = true;
+        // A session that is known to one member has no part in the order of all.
+        self.may_only_read = false;
+        self.extensions = Extensions::default();
+        self.timeout_ms = self.timeout_ms.max(1000);
     }
 
     /// A client that speaks ClickHouse's dialect, in which events have no zxid: it sets no watches.
@@ -149,6 +163,9 @@ impl Habits {
             && mind.chance.one_in(5)
         {
             return Ask::Write(mind.change_members(first, machines));
+        }
+        if self.is_spread {
+            return mind.ask_spread(self.writes, self.syncs, self.watches);
         }
         if mind.chance.permille(self.writes) {
             if speaks_clickhouse && mind.chance.one_in(20) {

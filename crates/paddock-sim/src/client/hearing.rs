@@ -4,8 +4,9 @@ use paddock_model::{Asker, Question, Wish};
 use paddock_proto::jute::Reader;
 use paddock_proto::{ErrorCode, ReplyHeader, SessionId, WatchEvent, Xid, Zxid, frame};
 
-use super::ask::{Ask, AskedRequest};
 use super::{ClientPhase, Deed, SimClient};
+use crate::ask::{Ask, AskedRequest};
+use crate::checks::one_order::history::Happening;
 use crate::checks::order::{RealTime, check_monotonic, check_turn};
 use crate::checks::watching::SetAgain;
 use crate::checks::{Checked, Checks, answers, ensure};
@@ -46,6 +47,13 @@ impl SimClient {
                 }
                 self.timeout = SimDuration::millis(timeout_ms as u64);
                 self.sent = now;
+                if let Some(spread) = &mut checks.spread {
+                    let what = Happening::Begins {
+                        ids: self.ids.clone(),
+                        watching: Box::new(self.watching.clone()),
+                    };
+                    spread.history.note(self.number, self.session, what);
+                }
                 Ok(self.begin(now, checks))
             }
             WirePacket::Expired => {
@@ -76,9 +84,15 @@ impl SimClient {
     }
 
     /// The member was at this zxid when it took the identity that the client has shown. Events go by it from then on.
-    fn hear_identified(&mut self, now: Time, zxid: Zxid, checks: &Checks) -> Checked<Vec<Deed>> {
-        self.watching.show(&checks.truth, zxid, &self.ids)?;
+    fn hear_identified(&mut self, now: Time, zxid: Zxid, checks: &mut Checks) -> Checked<Vec<Deed>> {
+        if checks.spread.is_none() {
+            self.watching.show(&checks.truth, zxid, &self.ids)?;
+        }
         self.ids = self.shown_ids();
+        if let Some(spread) = &mut checks.spread {
+            let what = Happening::Identified { zxid, ids: self.ids.clone() };
+            spread.history.note(self.number, self.session, what);
+        }
         self.unconfirmed = None;
         let count = self.ids.len();
         ensure!(count <= names::IDENTITIES_MAX, CHECKER, "the connection has shown {count} identities");
@@ -97,7 +111,7 @@ impl SimClient {
     }
 
     /// The next connection begins another one.
-    fn forget_session(&mut self) {
+    pub(super) fn forget_session(&mut self) {
         self.lose_connection();
         self.session = SessionId::NONE;
         self.watching = Default::default();
@@ -140,6 +154,9 @@ impl SimClient {
         let event = WatchEvent::decode(zxid, body);
         ensure!(event.is_ok(), CHECKER, "an event that cannot be read: {body:?}");
         let WatchEvent { kind, path, .. } = event.expect("that was just looked at");
+        if let Some(spread) = &mut checks.spread {
+            return self.hear_event_spread(zxid, kind, path, spread);
+        }
         if zxid != Zxid::NONE {
             self.see(zxid, checks)?;
         }
@@ -150,16 +167,26 @@ impl SimClient {
         if header.error == Some(ErrorCode::Unimplemented) && header.zxid == Zxid::NONE {
             return self.hear_last_word(header.xid);
         }
-        self.see(header.zxid, checks)?;
-        self.last_zxid = header.zxid;
-        self.watching.show(&checks.truth, header.zxid, &self.ids)?;
-        if header.xid == Xid::PING {
+        let is_ping = header.xid == Xid::PING;
+        if checks.spread.is_none() {
+            self.see(header.zxid, checks)?;
+            self.last_zxid = header.zxid;
+            self.watching.show(&checks.truth, header.zxid, &self.ids)?;
+        } else if !is_ping || header.zxid != Zxid(0) {
+            // A ping shows nothing where znodes are spread.
+            self.see_spread(header.zxid)?;
+            self.last_zxid = header.zxid;
+        }
+        if is_ping {
             ensure!(self.pings > 0, CHECKER, "a ping is answered that nobody sent");
             self.pings -= 1;
             return Ok(());
         }
         check_turn(self.asked.front().map(|request| request.xid.0), header.xid.0)?;
         let Some(request) = self.asked.pop_front() else { return Ok(()) };
+        if checks.spread.is_some() {
+            return self.hear_reply_spread(request, header, body, checks);
+        }
         self.check_reply(request, header, body, checks)
     }
 
@@ -216,7 +243,8 @@ impl SimClient {
             Ask::SetWatches { relative_zxid } => {
                 check_error(&request.ask, header, None)?;
                 let now = header.zxid;
-                let again = SetAgain { relative_zxid, now, watches_per_turn: checks.watches_per_turn };
+                let (since, watches_per_turn) = (relative_zxid, checks.watches_per_turn);
+                let again = SetAgain { relative_zxid, since, now, watches_per_turn };
                 // Identities that the client has shown since, and that were taken at once, count for what it asks from then on.
                 self.watching.set_again(&again, &checks.truth, &request.ids)?;
             }

@@ -140,7 +140,12 @@ pub(crate) fn show(changes: &Changes, watching: &mut Watching, ask: &Ask, reply:
         }
         Ask::SetWatches { relative_zxid, .. } => {
             let now = Zxid(reply.zxid);
-            let again = SetAgain { relative_zxid: *relative_zxid, now, watches_per_turn: usize::MAX };
+            let again = SetAgain {
+                relative_zxid: *relative_zxid,
+                since: *relative_zxid,
+                now,
+                watches_per_turn: usize::MAX,
+            };
             watching.set_again(&again, changes, &[])?;
         }
         _ => {}

@@ -22,6 +22,8 @@ pub(crate) struct Settings {
     pub(crate) numbering: Numbering,
     /// Raft groups that there are to be, with the home group.
     pub(crate) groups: u32,
+    /// Slots of split points move to other groups than the home group.
+    pub(crate) moves_slots: bool,
     /// Number of members, the last ones, that found it without a vote.
     pub(crate) observers: u8,
     /// Machines that are not among those who found the ensemble, and may join it.
@@ -79,6 +81,7 @@ impl Settings {
             members,
             numbering: Numbering::Machines,
             groups: 1,
+            moves_slots: false,
             observers: 0,
             spares,
             founds_by_majority: false,

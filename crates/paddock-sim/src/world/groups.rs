@@ -3,7 +3,7 @@
 use paddock_chance::Chance;
 use paddock_member::open_message;
 use paddock_proto::jute::Writer;
-use paddock_proto::{AclList, GroupsCommand, IdList, MemberNumber, OpCode, SessionId};
+use paddock_proto::{AclList, GroupsCommand, IdList, MemberNumber, OpCode, SessionId, Zxid};
 use paddock_replica::testing::MessageFacts;
 use paddock_replica::{GroupStanding, Input, LogEntry, Membership, Replicated, leading_order, raft_id};
 use paddock_tree::{Command, FeatureLevel};
@@ -48,7 +48,11 @@ impl World {
             if let Some(roster) = entry.roster() {
                 self.trace.note(self.now, format_args!("group {group} comes to roster {roster}"));
             }
+            let is_new = entry.index == self.checks.groups.last_index(*group) + 1;
             self.checks.groups.committed(member, *group, entry, now_ms)?;
+            if is_new {
+                self.follow_group(*group, entry);
+            }
             self.checks.streams.committed(*group, entry)?;
         }
         let World { machines, checks, .. } = self;
@@ -62,6 +66,9 @@ impl World {
             }
             if let Some(found) = process.group_membership(*group) {
                 checks.groups.has_membership(*group, found);
+            }
+            if let (Some(spread), Some(found)) = (&checks.spread, process.look_at_group(*group, zxid_at)) {
+                checks.groups.check_zxid((member, *group), found, spread)?;
             }
             let received = |state: &Replicated| (state.applied().0, state.tree().received_items());
             if let Some(found) = process.look_at_group(*group, received) {
@@ -100,6 +107,9 @@ impl World {
             return;
         }
         let mut dice = Chance::new(self.chance.word());
+        if self.plan.settings.moves_slots {
+            return self.move_slots(member, &mut dice);
+        }
         if dice.one_in(CHANGES_ONE_IN) {
             let path = *dice.pick(&names::SPLIT_POINTS);
             let split = GroupsCommand::Split { path };
@@ -116,7 +126,8 @@ impl World {
         let group = dice.between(1, groups - 1) as u32;
         let session = SessionId(1 + dice.below(SESSIONS) as i64);
         let mut body = Vec::new();
-        body.put_string(&format!("/{}", dice.below(ZNODES)));
+        // Nothing is there: where slots do not move, all znodes are in the home group, and so are those that are watched.
+        body.put_string(&format!("/none/{}", dice.below(ZNODES)));
         body.put_buffer(Some(&dice.word().to_be_bytes()));
         body.extend_from_slice(AclList::OPEN.wire());
         body.put_i32(0);
@@ -222,4 +233,9 @@ impl World {
         }
         None
     }
+}
+
+/// Entry and zxid of a state.
+fn zxid_at(state: &Replicated) -> (u64, Zxid) {
+    (state.applied().0, state.tree().zxid())
 }

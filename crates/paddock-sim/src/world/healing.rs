@@ -18,6 +18,8 @@ const CHECKER: &str = "healing";
 /// Interval at which the world looks if all is well, and the time for which it does so.
 const LOOK: SimDuration = SimDuration::millis(250);
 const PATIENCE: SimDuration = SimDuration::seconds(180);
+/// Time after which nothing is on its way to a client any more that asks for nothing.
+const CALM: SimDuration = SimDuration::seconds(5);
 /// Time for which clients are busy in a world without faults.
 const BUSY: SimDuration = SimDuration::seconds(4);
 
@@ -70,8 +72,10 @@ impl World {
                 self.plan_in(LOOK, WorldEvent::Stage);
             }
             HealingStage::Settling { again, until } => match self.unsettled() {
-                None => self.settled(again)?,
+                None if self.is_calm() => self.settled(again)?,
+                None => self.plan_in(LOOK, WorldEvent::Stage),
                 Some(what) => {
+                    self.calm_since = None;
                     ensure!(self.now < until, CHECKER, "{PATIENCE} after all was mended {what}");
                     self.plan_in(LOOK, WorldEvent::Stage);
                 }
@@ -154,8 +158,15 @@ impl World {
         gone.find(|session| model.has_session(*session)).map(|session| format!("session {session} lives on"))
     }
 
+    /// True if events are not waited for: while znodes are spread, they leave when all groups have come as far as they.
+    fn is_calm(&mut self) -> bool {
+        let since = *self.calm_since.get_or_insert(self.now);
+        self.checks.spread.is_none() || self.now - since >= CALM
+    }
+
     fn settled(&mut self, again: bool) -> Checked {
         self.trace.note(self.now, format_args!("all is well"));
+        self.calm_since = None;
         for machine in self.members() {
             let process = machine.process.as_ref().expect("a settled member runs");
             let (number, state) = (machine.number, process.state.read());
@@ -163,6 +174,9 @@ impl World {
             ephemerals::check_owners(number, state.tree())?;
             let gone = self.clients.iter().flat_map(SimClient::abandoned);
             ephemerals::check_gone(number, state.tree(), gone)?;
+            if self.checks.spread.is_some() {
+                continue;
+            }
             let conns: BTreeSet<_> = process.conns().collect();
             let served = self.clients.iter().filter(|c| c.conn().is_some_and(|conn| conns.contains(&conn)));
             let knows_all =
@@ -172,7 +186,7 @@ impl World {
         }
         if again {
             self.stage = HealingStage::Over;
-            return Ok(());
+            return self.judge_spread();
         }
         for member in 1..=self.plan.settings.machines() {
             self.end(member, End::PowerCut);

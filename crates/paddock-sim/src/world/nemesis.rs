@@ -2,7 +2,7 @@
 
 use paddock_chance::Chance;
 use paddock_proto::MemberNumber;
-use paddock_replica::Role;
+use paddock_replica::{GroupStanding, Role};
 
 use super::{World, WorldEvent};
 use crate::checks::{Checked, ensure};
@@ -238,6 +238,19 @@ impl World {
     /// be missed as much.
     fn may_lose_data(&self, member: u8) -> bool {
         let groups = self.checks.groups.count();
+        let learns = |machine: &Machine| {
+            let standings =
+                machine.process.as_ref().map(|process| process.group_standings()).unwrap_or_default();
+            let is_other = machine.number != member && machine.process.is_some();
+            let awaits = |standing: &GroupStanding| {
+                standing.is_silent || standing.awaits_vote || standing.last_entry == 0
+            };
+            is_other && (standings.len() < groups as usize || standings.iter().any(awaits))
+        };
+        // A group's own log says which voters it has; the groups come to the home group's members one after the other.
+        if groups > 1 && self.machines.iter().any(learns) {
+            return false;
+        }
         let memberships = self.checks.truth.model().memberships();
         if self.plan.changes_members() && !memberships.is_empty() {
             let has_a_say = |number: &MemberNumber| {

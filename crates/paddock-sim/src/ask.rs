@@ -94,6 +94,8 @@ pub(crate) struct AskedRequest {
     pub(crate) ask: Ask,
     /// The newest zxid that any client had seen when it was asked.
     pub(crate) shown: Zxid,
+    /// Moments of the history when it was asked, where znodes are spread.
+    pub(crate) asked_at: usize,
     /// The identities that the connection had shown before.
     pub(crate) ids: Vec<Id>,
 }

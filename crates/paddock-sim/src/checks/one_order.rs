@@ -1,0 +1,57 @@
+//! One order of the writes of all groups, of which every session sees a growing prefix.
+//!
+//! No zxid names a state any more where znodes are spread over groups: what home decides reaches other groups later. So a run is judged when it is over. The commands in the logs
+//! of all groups are put into the order that decision 0123 promises, and carried out in it on one tree without groups, where each has to come to what it came to in its group. Then
+//! everything that clients were told is held against that order.
+
+mod answers;
+pub(crate) mod group_log;
+pub(crate) mod history;
+mod judge;
+pub(crate) mod order;
+mod seen_positions;
+mod sessions;
+pub(crate) mod states;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+
+use paddock_proto::Zxid;
+use paddock_replica::LogEntry;
+
+use super::Checked;
+use group_log::GroupLog;
+use history::History;
+use order::{Logged, LoggedWrite, OneOrder};
+
+/// Logs of all groups and what clients did, of a run in which znodes are spread.
+#[derive(Debug, Default)]
+pub(crate) struct Spread {
+    logs: BTreeMap<u32, GroupLog>,
+    pub(crate) history: History,
+}
+
+impl Spread {
+    /// An entry of a group is applied for the first time. Returns the commands in it that counted.
+    pub(crate) fn committed(&mut self, group: u32, entry: &LogEntry) -> Vec<LoggedWrite> {
+        self.logs.entry(group).or_insert_with(|| GroupLog::new(group)).apply(entry)
+    }
+
+    /// Zxid of a group's state after an entry.
+    pub(crate) fn zxid_after(&self, group: u32, index: u64) -> Option<Zxid> {
+        self.logs.get(&group)?.zxid_after(index)
+    }
+
+    /// The run is over: puts all commands into one order.
+    pub(crate) fn order(&self, split_points: &[&str]) -> Checked<OneOrder> {
+        let logs: BTreeMap<u32, &[Logged]> =
+            self.logs.iter().map(|(group, log)| (*group, log.logged())).collect();
+        OneOrder::new(&logs, split_points)
+    }
+
+    /// Judges all that clients were told by it.
+    pub(crate) fn judge(&self, order: &OneOrder) -> Checked {
+        judge::judge(order, &self.history)
+    }
+}

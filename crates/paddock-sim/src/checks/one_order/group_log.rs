@@ -1,0 +1,227 @@
+//! A group's log, and what each command in it came to: it is carried out once more, on a state that no member has.
+
+use std::collections::BTreeMap;
+
+use paddock_model::{Call, Wish};
+use paddock_proto::{
+    ErrorCode, EventKind, GroupsCommand, Id, MultiResult, OpCode, StreamItem, Write, WriteReply, Zxid,
+};
+use paddock_replica::{Batch, LogEntry};
+use paddock_tree::{Command, GroupFounders, MISPLACED, MultiEnd, MultiOutcome, Outcome, Tree, for_each_path};
+
+use super::order::{Logged, LoggedWrite, MultiParts};
+use crate::machine::setup::Settings;
+
+/// The log as it was first applied by any member.
+#[derive(Debug)]
+pub(crate) struct GroupLog {
+    group: u32,
+    tree: Tree,
+    logged: Vec<Logged>,
+    /// Zxid after each entry.
+    zxids: Vec<Zxid>,
+    /// Last number of each stream, in the home group.
+    appended: BTreeMap<u32, u64>,
+    /// Multis over several groups that are not decided, in the home group.
+    open: BTreeMap<i64, Call>,
+}
+
+impl GroupLog {
+    pub(super) fn new(group: u32) -> GroupLog {
+        let (logged, zxids) = (Vec::new(), Vec::new());
+        GroupLog { group, tree: Tree::new(), logged, zxids, appended: BTreeMap::new(), open: BTreeMap::new() }
+    }
+
+    pub(super) fn logged(&self) -> &[Logged] {
+        &self.logged
+    }
+
+    pub(super) fn zxid_after(&self, index: u64) -> Option<Zxid> {
+        self.zxids.get(usize::try_from(index.checked_sub(1)?).ok()?).copied()
+    }
+
+    /// The next entry. Returns the commands in it that counted.
+    pub(super) fn apply(&mut self, entry: &LogEntry) -> Vec<LoggedWrite> {
+        if let Some(raised) = entry.raised_level() {
+            self.tree.raise_level(&raised);
+        }
+        if let Some(count) = entry.founded_groups() {
+            self.tree.found_groups(count, GroupFounders::default());
+        }
+        self.tree.begin_entry(entry.floor());
+        let mut writes = Vec::new();
+        for batch in entry.batches() {
+            if batch.number == Batch::UNNUMBERED || self.tree.admit(batch.origin, batch.number) {
+                batch.commands().for_each(|command| self.carry_out(&command, &mut writes));
+            }
+        }
+        self.note_streams();
+        self.zxids.push(self.tree.zxid());
+        writes
+    }
+
+    fn carry_out(&mut self, command: &Command<'_>, writes: &mut Vec<LoggedWrite>) {
+        let call = call(command);
+        let mut refusal = None;
+        if let Some(mut removal) = self.tree.long_removal(command, Settings::REMOVED_AT_ONCE) {
+            while refusal.is_none() {
+                match removal.look_up(&self.tree) {
+                    Ok(true) => {}
+                    Ok(false) => break,
+                    Err(error) => refusal = Some(error),
+                }
+            }
+            while refusal.is_none()
+                && let Some(outcome) = removal.remove_portion(&mut self.tree)
+            {
+                self.note(&call, outcome, true, writes);
+            }
+        }
+        let received = self.tree.received_items();
+        let outcome = match refusal {
+            Some(error) => self.tree.refuse(error),
+            None => self.tree.apply(command),
+        };
+        self.tree.take_applied_items();
+        match command.write {
+            Ok(Write::BetweenGroups(between)) => {
+                self.note_between(&call, &between, outcome, received, writes)
+            }
+            _ => self.note(&call, outcome, false, writes),
+        }
+        self.note_streams();
+    }
+
+    /// A command between groups has come to this; `received` is the number of the last item that the group had applied before.
+    fn note_between(
+        &mut self,
+        call: &Call,
+        between: &GroupsCommand<'_>,
+        outcome: Outcome<'_>,
+        received: u64,
+        writes: &mut Vec<LoggedWrite>,
+    ) {
+        let zxid = outcome.zxid;
+        match *between {
+            GroupsCommand::Item { number, decided, item } if self.tree.received_items() > received => {
+                let changes_znodes = item.changes_znodes();
+                self.logged.push(Logged::Item { number, decided, changes_znodes });
+                if let StreamItem::Settle { multi, is_done: true } = item {
+                    self.logged.push(Logged::Settled { multi, zxid });
+                }
+            }
+            GroupsCommand::Multi { request } if outcome.result != Ok(WriteReply::Done) => {
+                // The multi concerned no other group, or is refused.
+                let wish = Wish::of(&Write::decode(OpCode::Multi, request));
+                self.note(&Call { wish, ..call.clone() }, outcome, false, writes);
+            }
+            GroupsCommand::Multi { request } => {
+                let wish = Wish::of(&Write::decode(OpCode::Multi, request));
+                self.open.insert(zxid.0, Call { wish, ..call.clone() });
+                self.note(call, outcome, false, writes);
+            }
+            GroupsCommand::Vote { multi, .. } if self.is_decided(multi) => {
+                let asked = self.open.remove(&multi).expect("a multi is decided once");
+                self.note_multi(multi, asked, writes);
+            }
+            _ if self.group == 0 => self.note(call, outcome, false, writes),
+            _ => {}
+        }
+    }
+
+    /// True if it is known what came of a multi that was open.
+    fn is_decided(&self, multi: i64) -> bool {
+        let asked = self.open.get(&multi);
+        asked
+            .and_then(|call| self.tree.multi_outcome(call.session))
+            .is_some_and(|outcome| outcome.multi == multi)
+    }
+
+    fn note_multi(&mut self, multi: i64, call: Call, writes: &mut Vec<LoggedWrite>) {
+        let Some(MultiOutcome { zxid, end, .. }) = self.tree.multi_outcome(call.session).cloned() else {
+            return;
+        };
+        let Wish::Multi(wishes) = &call.wish else { return };
+        let groups = wishes.iter().map(|wish| self.group_of(wish)).collect();
+        let (result, parts) = match end {
+            MultiEnd::Done(_) => (Ok(WriteReply::Done), Some(MultiParts { multi, groups })),
+            MultiEnd::Failed { operation, error } => {
+                let mut results = vec![MultiResult::Failed(None); operation as usize];
+                results.push(MultiResult::Failed(Some(error)));
+                results.resize(wishes.len(), MultiResult::Failed(Some(ErrorCode::RuntimeInconsistency)));
+                (Ok(WriteReply::Multi(results)), None)
+            }
+            // Nothing was carried out, and it is asked for again.
+            MultiEnd::Busy => (Err(MISPLACED), None),
+        };
+        let level = self.tree.feature_level().0;
+        let write = LoggedWrite { stamp: zxid, call, result, portion: None, level, parts };
+        self.logged.push(Logged::Write(Box::new(write.clone())));
+        writes.push(write);
+    }
+
+    fn group_of(&self, wish: &Wish) -> u32 {
+        let mut body = Vec::new();
+        wish.put_body(&mut body);
+        let mut group = 0;
+        if let Ok(write) = Write::decode(wish.op(), &body) {
+            for_each_path(&write, &mut |path| group = self.tree.split_points().group_of(path));
+        }
+        group
+    }
+
+    fn note(&mut self, call: &Call, outcome: Outcome<'_>, goes_on: bool, writes: &mut Vec<LoggedWrite>) {
+        let gone = outcome.changes.iter().filter(|change| change.kind == EventKind::NodeDeleted);
+        let portion = goes_on.then(|| gone.map(|change| change.path.to_string()).collect());
+        let (stamp, call, result) = (outcome.zxid, call.clone(), owned(outcome.result));
+        let level = self.tree.feature_level().0;
+        let write = LoggedWrite { stamp, call, result, portion, level, parts: None };
+        self.logged.push(Logged::Write(Box::new(write.clone())));
+        writes.push(write);
+    }
+
+    /// Items that were appended to streams were decided with the last command.
+    fn note_streams(&mut self) {
+        for (group, stream) in self.tree.streams().iter() {
+            let former = self.appended.entry(group).or_default();
+            if stream.last() > *former {
+                *former = stream.last();
+                self.logged.push(Logged::Appends { group, last: *former });
+            }
+        }
+    }
+}
+
+fn call(command: &Command<'_>) -> Call {
+    Call {
+        session: command.session,
+        member: command.member,
+        time_ms: command.time_ms,
+        ids: command.ids.iter().map(|(scheme, id)| Id::new(scheme, id)).collect(),
+        enforces_quotas: command.enforces_quotas,
+        wish: Wish::of(&command.write),
+    }
+}
+
+fn owned(result: Result<WriteReply<'_>, ErrorCode>) -> Result<WriteReply<'static>, ErrorCode> {
+    result.map(owned_reply)
+}
+
+fn owned_reply(reply: WriteReply<'_>) -> WriteReply<'static> {
+    let path = |path: std::borrow::Cow<'_, str>| path.into_owned().into();
+    match reply {
+        WriteReply::Done => WriteReply::Done,
+        WriteReply::Created { path: created } => WriteReply::Created { path: path(created) },
+        WriteReply::CreatedWithStat { path: created, stat } => {
+            WriteReply::CreatedWithStat { path: path(created), stat }
+        }
+        WriteReply::Changed { stat } => WriteReply::Changed { stat },
+        WriteReply::Multi(results) => {
+            let owned = results.into_iter().map(|result| match result {
+                MultiResult::Done(op, reply) => MultiResult::Done(op, owned_reply(reply)),
+                MultiResult::Failed(error) => MultiResult::Failed(error),
+            });
+            WriteReply::Multi(owned.collect())
+        }
+    }
+}

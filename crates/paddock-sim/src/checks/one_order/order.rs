@@ -1,0 +1,457 @@
+//! The order itself: places of all commands, and the tree before and after each of them.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::rc::Rc;
+
+use paddock_model::{Call, Model, Wish};
+use paddock_proto::{ErrorCode, EventKind, Id, MultiResult, SessionId, WriteReply, Zxid, is_at_or_below};
+use paddock_tree::{Change, MISPLACED};
+
+use super::super::watching::{Stamps, WatchedHistory};
+use super::super::{Checked, ensure};
+use super::answers::{agree, as_carried_out};
+
+const CHECKER: &str = "one order";
+
+/// A command in a group's log that counted, or a transaction of one that goes on in another.
+#[derive(Clone, Debug)]
+pub(crate) struct LoggedWrite {
+    /// Zxid that it took in its group; of one that takes none, that of the command before.
+    pub(crate) stamp: Zxid,
+    pub(crate) call: Call,
+    pub(crate) result: Result<WriteReply<'static>, ErrorCode>,
+    /// Znodes that the transaction removes, if the command goes on in another one.
+    pub(crate) portion: Option<Vec<String>>,
+    /// Feature level of the ensemble when it was carried out.
+    pub(crate) level: u16,
+    /// Parts of a multi that was carried out in several groups; its result says nothing then.
+    pub(crate) parts: Option<MultiParts>,
+}
+
+/// A multi over several groups.
+#[derive(Clone, Debug)]
+pub(crate) struct MultiParts {
+    /// Number of the multi.
+    pub(crate) multi: i64,
+    /// Group of each operation.
+    pub(crate) groups: Vec<u32>,
+}
+
+/// Facts of a log, in its order.
+#[derive(Clone, Debug)]
+pub(crate) enum Logged {
+    Write(Box<LoggedWrite>),
+    /// In the home group: the stream to a group has come to this number with what stands before.
+    Appends {
+        group: u32,
+        last: u64,
+    },
+    /// In another group: the item with this number is applied. One that changes no znodes pulls nothing in front of its decision.
+    Item {
+        number: u64,
+        decided: Zxid,
+        changes_znodes: bool,
+    },
+    /// In another group: its part of a multi is carried out, with this zxid.
+    Settled {
+        multi: i64,
+        zxid: Zxid,
+    },
+}
+
+/// A command at its place in the order.
+#[derive(Debug)]
+pub(crate) struct PlacedWrite {
+    pub(crate) group: u32,
+    /// Its zxid, or that of the first decision whose item stands behind it in its group's log, if that is smaller.
+    pub(crate) place: Zxid,
+    pub(crate) write: LoggedWrite,
+    changes: Vec<Change<'static>>,
+}
+
+impl fmt::Display for PlacedWrite {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let PlacedWrite { group, place, write, .. } = self;
+        let LoggedWrite { stamp, call, result, .. } = write;
+        let (session, wish) = (call.session, &call.wish);
+        write!(
+            f,
+            "zxid {stamp}, place {place}, group {group}, session {session}: {wish:?} comes to {result:?}"
+        )
+    }
+}
+
+/// All commands that were carried out, in one order. A position is the number of commands that stand before a moment.
+#[derive(Debug)]
+pub(crate) struct OneOrder {
+    writes: Vec<PlacedWrite>,
+    /// The tree at each position.
+    states: Vec<Model>,
+    /// Positions with which a znode became another, or its list of children.
+    touched: BTreeMap<Rc<str>, Vec<usize>>,
+    /// Positions behind the commands of a session.
+    by_session: BTreeMap<SessionId, Vec<usize>>,
+    /// Positions behind the commands with a zxid, and behind those of which a part has it.
+    by_zxid: BTreeMap<Zxid, Vec<usize>>,
+    split_points: Vec<String>,
+    /// Zxids of the parts of multis, by group and multi.
+    settled: BTreeMap<(u32, i64), Zxid>,
+}
+
+/// The zxid of the place; writes of other groups that have it as their own zxid come behind home; the decision that a write is pulled in front of, doubled; the
+/// write's own zxid, and its group.
+type Key = (Zxid, u8, usize, Zxid, u32);
+
+impl OneOrder {
+    /// Puts logs into one order, and carries them out in it.
+    pub(crate) fn new(logs: &BTreeMap<u32, &[Logged]>, split_points: &[&str]) -> Checked<OneOrder> {
+        let mut keyed: Vec<(Key, &LoggedWrite)> = Vec::new();
+        let decisions = key_home(logs.get(&0).copied().unwrap_or_default(), &mut keyed)?;
+        let mut settled = BTreeMap::new();
+        for (group, log) in logs.iter().filter(|(group, _)| **group > 0) {
+            key_other(*group, log, &decisions, &mut keyed)?;
+            settled.extend(log.iter().filter_map(|logged| match logged {
+                Logged::Settled { multi, zxid } => Some(((*group, *multi), *zxid)),
+                _ => None,
+            }));
+        }
+        // Commands of one key are of one log.
+        keyed.sort_by_key(|(key, _)| *key);
+        let mut order = OneOrder {
+            writes: Vec::new(),
+            states: vec![Model::new()],
+            touched: BTreeMap::new(),
+            by_session: BTreeMap::new(),
+            by_zxid: BTreeMap::new(),
+            split_points: split_points.iter().map(|path| (*path).to_owned()).collect(),
+            settled,
+        };
+        for (key, write) in keyed {
+            order.carry_out(key, write)?;
+        }
+        Ok(order)
+    }
+
+    /// The next command, after all before it.
+    fn carry_out(&mut self, key: Key, write: &LoggedWrite) -> Checked {
+        let (place, _, _, _, group) = key;
+        let LoggedWrite { stamp, call, result, portion, level, parts } = write;
+        let mut model = self.state(self.len()).clone();
+        model.raise_level(*level);
+        let mut write = write.clone();
+        let changes = match (portion, parts) {
+            (Some(paths), _) => paths.iter().flat_map(|path| remove(&mut model, path, *stamp)).collect(),
+            (None, Some(parts)) => {
+                let (reply, changes) = self.carry_out_parts(&mut model, &write, parts)?;
+                write.result = Ok(reply);
+                changes
+            }
+            (None, None) if joins_groups(call) || self.is_refused_as_spread(call, result) => Vec::new(),
+            (None, None) => {
+                let takes_none = matches!(
+                    call.wish,
+                    Wish::ResumeSession { .. } | Wish::BindSession | Wish::SetSecret { .. }
+                );
+                if !takes_none {
+                    model.take_next(*stamp);
+                }
+                let mut call = as_carried_out(call, result, &self.split_points).into_owned();
+                if let Some(owner) = model.owner(call.session).filter(|_| group > 0) {
+                    // Groups hear of a new owner one after the other.
+                    call.member = owner;
+                }
+                let outcome = model.apply(&call);
+                ensure!(
+                    agree(&call.wish, result, &outcome.result, &self.split_points),
+                    CHECKER,
+                    "{:?} of session {} came to {result:?} in group {group}, at {stamp}; at its place {place} in one order it comes to {:?}",
+                    call.wish,
+                    call.session,
+                    outcome.result
+                );
+                outcome.changes.into_iter().collect()
+            }
+        };
+        let session = call.session;
+        let parts = parts.iter().flat_map(|parts| parts.groups.iter().map(|group| (*group, parts.multi)));
+        let mut zxids: Vec<Zxid> = parts.filter_map(|part| self.settled.get(&part).copied()).collect();
+        zxids.push(*stamp);
+        zxids.dedup();
+        self.writes.push(PlacedWrite { group, place, write, changes });
+        let position = self.len();
+        for path in model.changed_since(self.state(position - 1)) {
+            self.touched.entry(path).or_default().push(position);
+        }
+        self.states.push(model);
+        self.by_session.entry(session).or_default().push(position);
+        for zxid in zxids {
+            self.by_zxid.entry(zxid).or_default().push(position);
+        }
+        Ok(())
+    }
+
+    /// The parts of a multi, each with the zxid that it has in its group.
+    fn carry_out_parts(
+        &self,
+        model: &mut Model,
+        write: &LoggedWrite,
+        parts: &MultiParts,
+    ) -> Checked<(WriteReply<'static>, Vec<Change<'static>>)> {
+        let Wish::Multi(wishes) = &write.call.wish else { unreachable!("only a multi has parts") };
+        let (mut results, mut changes) = (Vec::new(), Vec::new());
+        for (wish, group) in wishes.iter().zip(&parts.groups) {
+            let zxid =
+                if *group == 0 { Some(&write.stamp) } else { self.settled.get(&(*group, parts.multi)) };
+            ensure!(
+                zxid.is_some(),
+                CHECKER,
+                "group {group} has not settled its part of {:?}",
+                write.call.wish
+            );
+            model.take_next(*zxid.unwrap_or(&write.stamp));
+            let mut call = Call { wish: Wish::Multi(vec![wish.clone()]), ..write.call.clone() };
+            call.member = model.owner(call.session).unwrap_or(call.member);
+            let outcome = model.apply(&call);
+            let done = match outcome.result {
+                Ok(WriteReply::Multi(results)) => {
+                    results.into_iter().find(|one| matches!(one, MultiResult::Done(..)))
+                }
+                _ => None,
+            };
+            ensure!(
+                done.is_some(),
+                CHECKER,
+                "{wish:?}, a part of {:?} at {}, was carried out in group {group}; at its place in one order it cannot be",
+                write.call.wish,
+                write.stamp
+            );
+            results.extend(done);
+            changes.extend(outcome.changes);
+        }
+        Ok((WriteReply::Multi(results), changes))
+    }
+
+    /// A split point with slots elsewhere cannot be removed, whether or not it has children.
+    fn is_refused_as_spread(&self, call: &Call, result: &Result<WriteReply<'static>, ErrorCode>) -> bool {
+        let path = match &call.wish {
+            Wish::Delete { path, .. } | Wish::RemoveRecursive { path, .. } | Wish::TryRemove { path, .. } => {
+                path
+            }
+            _ => return false,
+        };
+        *result == Err(ErrorCode::NotEmpty)
+            && self.split_points.iter().any(|point| is_at_or_below(point, path))
+    }
+
+    /// Number of commands: the last position.
+    pub(crate) fn len(&self) -> usize {
+        self.writes.len()
+    }
+
+    /// The tree at a position.
+    pub(crate) fn state(&self, position: usize) -> &Model {
+        &self.states[position]
+    }
+
+    pub(crate) fn split_points(&self) -> &[String] {
+        &self.split_points
+    }
+
+    /// The command with which a position begins.
+    pub(crate) fn write_at(&self, position: usize) -> Option<&PlacedWrite> {
+        self.writes.get(position.checked_sub(1)?)
+    }
+
+    /// All commands, in order.
+    pub(crate) fn writes(&self) -> impl Iterator<Item = &PlacedWrite> {
+        self.writes.iter()
+    }
+
+    /// Position behind all commands with a place before this zxid.
+    pub(crate) fn before(&self, zxid: Zxid) -> usize {
+        self.writes.partition_point(|placed| placed.place < zxid)
+    }
+
+    /// Positions behind the commands of a session, in order.
+    pub(crate) fn of_session(&self, session: SessionId) -> impl Iterator<Item = usize> {
+        self.by_session.get(&session).into_iter().flatten().copied()
+    }
+
+    /// The change that a group made with this zxid, or that has it for its place.
+    pub(crate) fn changed_with(&self, zxid: Zxid, kind: EventKind, path: &str) -> Option<Zxid> {
+        let at_place = (self.before(zxid)..self.before(zxid.next())).map(|before| before + 1);
+        let mut positions = at_place.chain(self.by_zxid.get(&zxid).into_iter().flatten().copied());
+        let is_it = |change: &Change<'_>| change.kind == kind && *change.path == *path;
+        let is_there = |position: &usize| self.writes[position - 1].changes.iter().any(is_it);
+        positions.find(is_there).map(|position| Zxid(position as i64))
+    }
+
+    /// The last position, up to this one, with which one of these znodes became another; 0 for none.
+    pub(crate) fn last_touching(&self, paths: &[&str], up_to: usize) -> usize {
+        let lists = paths.iter().filter_map(|path| self.touched.get(*path));
+        let last = lists.filter_map(|list| {
+            let behind = list.partition_point(|position| *position <= up_to);
+            behind.checked_sub(1).map(|last| list[last])
+        });
+        last.max().unwrap_or_default()
+    }
+
+    /// Positions behind this one with which one of these znodes became another.
+    pub(crate) fn touching(&self, paths: &[&str], behind: usize) -> Vec<usize> {
+        let lists = paths.iter().filter_map(|path| self.touched.get(*path));
+        let mut positions: Vec<usize> = lists
+            .flat_map(|list| &list[list.partition_point(|position| *position <= behind)..])
+            .copied()
+            .collect();
+        positions.sort_unstable();
+        positions.dedup();
+        positions
+    }
+}
+
+/// Decisions of the home group.
+#[derive(Debug, Default)]
+struct Decisions {
+    /// Number of home's commands up to the one with which an item was appended.
+    appended: BTreeMap<(u32, u64), usize>,
+    /// Zxids of home's commands.
+    zxids: Vec<Zxid>,
+}
+
+impl Decisions {
+    /// Number of home's commands up to the decision of an item; `None` if none has appended it.
+    fn find(&self, group: u32, number: u64, decided: Zxid) -> Option<usize> {
+        let last = *self.appended.get(&(group, number))?;
+        // An entry's changes of split points are told when it is over.
+        let is_last = last.checked_sub(1).is_some_and(|at| self.zxids[at] == decided);
+        Some(if is_last { last } else { (self.zxids.partition_point(|zxid| *zxid < decided) + 1).min(last) })
+    }
+}
+
+/// Home's own commands have the place of their zxids.
+fn key_home<'l>(log: &'l [Logged], keyed: &mut Vec<(Key, &'l LoggedWrite)>) -> Checked<Decisions> {
+    let (mut decisions, mut lasts, mut count) = (Decisions::default(), BTreeMap::new(), 0);
+    let mut stamp = Zxid(0);
+    for logged in log {
+        match logged {
+            Logged::Write(write) => {
+                ensure!(write.stamp >= stamp, CHECKER, "zxids fall in the home group at {:?}", write);
+                (stamp, count) = (write.stamp, count + 1);
+                decisions.zxids.push(stamp);
+                if write.result != Err(MISPLACED) {
+                    keyed.push(((stamp, 1, 2 * count, stamp, 0), &**write));
+                }
+            }
+            Logged::Appends { group, last } => {
+                let former = lasts.insert(*group, *last).unwrap_or_default();
+                decisions.appended.extend((former + 1..=*last).map(|number| ((*group, number), count)));
+            }
+            Logged::Item { .. } | Logged::Settled { .. } => {
+                unreachable!("the home group has no stream to itself")
+            }
+        }
+    }
+    Ok(decisions)
+}
+
+/// A command of another group has the place of its zxid, or stands in front of the first decision whose item comes behind it.
+fn key_other<'l>(
+    group: u32,
+    log: &'l [Logged],
+    decisions: &Decisions,
+    keyed: &mut Vec<(Key, &'l LoggedWrite)>,
+) -> Checked {
+    let (mut decided_before, mut stamp) = (Zxid(0), Zxid(0));
+    for logged in log {
+        match logged {
+            Logged::Item { decided, .. } => decided_before = decided_before.max(*decided),
+            Logged::Settled { zxid, .. } => stamp = stamp.max(*zxid),
+            Logged::Write(write) => {
+                ensure!(
+                    write.stamp > stamp && write.stamp > decided_before,
+                    CHECKER,
+                    "{:?} has the zxid {} in group {group}, behind {stamp} and an item that was decided at {decided_before}",
+                    write.call.wish,
+                    write.stamp
+                );
+                stamp = write.stamp;
+            }
+            Logged::Appends { .. } => unreachable!("only the home group has streams"),
+        }
+    }
+    let mut ahead: Option<(Zxid, usize)> = None;
+    for logged in log.iter().rev() {
+        match logged {
+            Logged::Item { number, decided, changes_znodes } => {
+                let decision = decisions.find(group, *number, *decided);
+                ensure!(decision.is_some(), CHECKER, "item {number} of group {group} was never decided");
+                let decision = decision.map(|decision| (*decided, decision)).filter(|_| *changes_znodes);
+                ahead = [ahead, decision].into_iter().flatten().min();
+            }
+            Logged::Write(write) if !is_without_effect(write) => {
+                let stamp = write.stamp;
+                let key = match ahead {
+                    Some((decided, decision)) if decided <= stamp => {
+                        (decided, 1, (2 * decision).saturating_sub(1), stamp, group)
+                    }
+                    _ => (stamp, 2, 0, stamp, group),
+                };
+                keyed.push((key, &**write));
+            }
+            Logged::Write(_) | Logged::Appends { .. } | Logged::Settled { .. } => {}
+        }
+    }
+    Ok(())
+}
+
+/// A command in another group that it refuses to a session whose command it may not be, or that is to be sent again: home may know of another owner.
+fn is_without_effect(write: &LoggedWrite) -> bool {
+    matches!(write.result, Err(error) if error == MISPLACED)
+        || matches!(write.result, Err(ErrorCode::SessionMoved | ErrorCode::SessionExpired))
+}
+
+/// True if the command joins groups, and is nothing that clients see.
+pub(super) fn joins_groups(call: &Call) -> bool {
+    matches!(call.wish, Wish::BetweenGroups { .. })
+}
+
+/// A znode goes with others in a transaction of the service.
+fn remove(model: &mut Model, path: &str, zxid: Zxid) -> Vec<Change<'static>> {
+    model.take_next(zxid);
+    let wish = Wish::Delete { path: path.to_owned(), version: -1 };
+    let call = Call { wish, ids: vec![Id::new("super", "")], ..Call::plain_create("/") };
+    model.apply(&call).changes.into_iter().collect()
+}
+
+/// Watches are judged by positions, which stand where zxids do in a history with one group.
+impl WatchedHistory for OneOrder {
+    /// Changes of one decision in several groups are told in any order.
+    const IS_ORDERED: bool = false;
+    /// A reply's zxid is what was shown, and its state may be a later one.
+    const HAS_MOMENTS: bool = false;
+
+    fn changes_at(&self, position: Zxid) -> Option<&[Change<'_>]> {
+        self.write_at(position.0 as usize).map(|placed| &placed.changes[..])
+    }
+
+    fn changes_behind(&self, position: Zxid) -> Option<(Zxid, &[Change<'_>])> {
+        let next = Zxid(position.0 + 1);
+        self.changes_at(next).map(|changes| (next, changes))
+    }
+
+    /// The zxids are those of the groups.
+    fn stamps_at(&self, position: Zxid, path: &str) -> Option<Stamps> {
+        let stat = self.states.get(position.0 as usize)?.stat(path)?;
+        Some(Stamps { mzxid: stat.mzxid, pzxid: stat.pzxid })
+    }
+
+    /// The zxid of a list is the newest one of its groups' parts, and a group has its part later than home.
+    fn tells_lists_again(&self, path: &str) -> bool {
+        self.split_points.iter().any(|point| point == path)
+    }
+
+    fn may_read_at(&self, position: Zxid, path: &str, ids: &[Id]) -> bool {
+        self.states.get(position.0 as usize).is_some_and(|model| model.may_read(path, ids))
+    }
+}

@@ -1,0 +1,360 @@
+//! A client and its session, as they are judged.
+
+use paddock_model::{Asker, Question, Wish};
+use paddock_proto::jute::Reader;
+use paddock_proto::{ErrorCode, EventKind, Id, ReplyHeader, SessionId, Zxid};
+
+use super::super::watching::{SetAgain, Watching};
+use super::super::{Checked, ensure};
+use super::answers::{comparable, paths_of};
+use super::history::{AnsweredRequest, Happening, PastMoment};
+use super::order::{OneOrder, PlacedWrite};
+use super::seen_positions::SeenPositions;
+use crate::ask::Ask;
+
+const CHECKER: &str = "one order";
+const ANSWERS: &str = "answers in one order";
+const REAL_TIME: &str = "linearizability in one order";
+
+#[derive(Debug, Default)]
+pub(super) struct JudgedClient {
+    session: SessionId,
+    ids: Vec<Id>,
+    watching: Watching,
+    /// The session has seen no less than what stands up to here.
+    position: usize,
+    /// Likewise, when it was answered last: a client does not remember what it was told by events.
+    answered: usize,
+    /// Position of the last event.
+    told: usize,
+    /// Position of the last write that was answered.
+    written: usize,
+}
+
+impl JudgedClient {
+    pub(super) fn position(&self) -> usize {
+        self.position
+    }
+
+    pub(super) fn judge(
+        &mut self,
+        order: &OneOrder,
+        shown: &mut SeenPositions,
+        number: usize,
+        moment: &PastMoment,
+    ) -> Checked {
+        match &moment.what {
+            Happening::Asks { .. } => Ok(()),
+            Happening::Begins { ids, watching } => {
+                self.begin(moment.session, ids, watching);
+                Ok(())
+            }
+            Happening::Identified { zxid, ids } => {
+                self.show(order, *zxid)?;
+                self.ids = ids.clone();
+                Ok(())
+            }
+            Happening::Rests => self.show_position(order, order.len()),
+            Happening::Told { kind, path, zxid } => self.be_told(order, *kind, path, *zxid),
+            Happening::Answered(answered) => {
+                self.be_answered(order, shown, number, answered)?;
+                self.answered = self.position;
+                Ok(())
+            }
+        }
+    }
+
+    fn begin(&mut self, session: SessionId, ids: &[Id], watching: &Watching) {
+        if session == self.session {
+            self.position = self.answered;
+            self.watching.know_as(watching);
+            self.watching.lose_connection();
+            self.watching.rewind();
+        } else {
+            *self = JudgedClient { session, ..JudgedClient::default() };
+        }
+        (self.ids, self.told) = (ids.to_vec(), 0);
+    }
+
+    /// Something that shows this zxid: events before it were told. Of what has the same zxid in several groups not all need be shown.
+    fn show(&mut self, order: &OneOrder, zxid: Zxid) -> Checked {
+        self.show_position(order, order.before(zxid))
+    }
+
+    fn show_position(&mut self, order: &OneOrder, position: usize) -> Checked {
+        let shown = self.watching.show(order, Zxid(position as i64), &self.ids);
+        shown.map_err(|mut violation| {
+            let due = self.watching.first_due().and_then(|due| order.write_at(due.0 as usize));
+            let due = due.map_or_else(String::new, PlacedWrite::to_string);
+            violation.what.push_str(&format!(" (a position), of {due}"));
+            violation
+        })
+    }
+
+    fn be_told(&mut self, order: &OneOrder, kind: EventKind, path: &str, zxid: Zxid) -> Checked {
+        if zxid == Zxid::NONE {
+            return self.watching.tell(order, zxid, kind, path, &self.ids);
+        }
+        // One event tells of the first change, and may have the zxid of another.
+        let due = match self.watching.is_setting() {
+            true => order.changed_with(zxid, kind, path),
+            false => None,
+        };
+        let due = due.or_else(|| self.watching.next_due(order, kind, path, &self.ids));
+        let Some(due) = due else {
+            ensure!(false, CHECKER, "{kind:?} of {path} is told at {zxid}, and is no event of a watch");
+            return Ok(());
+        };
+        self.watching.tell(order, due, kind, path, &self.ids)?;
+        let position = due.0 as usize;
+        ensure!(
+            position >= self.told,
+            CHECKER,
+            "{kind:?} of {path} at position {position} is told behind an event at {}",
+            self.told
+        );
+        self.told = position;
+        if order.write_at(position).is_some_and(|placed| placed.place <= zxid) {
+            self.position = self.position.max(position);
+        }
+        Ok(())
+    }
+
+    fn be_answered(
+        &mut self,
+        order: &OneOrder,
+        shown: &mut SeenPositions,
+        number: usize,
+        answered: &AnsweredRequest,
+    ) -> Checked {
+        let AnsweredRequest { request, header, body, .. } = answered;
+        if header.error == Some(ErrorCode::NotReadOnly) {
+            return Ok(());
+        }
+        // A client that closes its session waits for nothing any more.
+        if !matches!(request.ask, Ask::SetWatches { .. } | Ask::Write(Wish::CloseSession)) {
+            self.show(order, header.zxid)?;
+        }
+        match &request.ask {
+            Ask::Write(wish) => match request.ask.as_logged() {
+                Some(logged) => {
+                    let found = self.find_write(order, wish, &logged, *header, body)?;
+                    let Some((position, group)) = found else { return Ok(()) };
+                    if *wish != Wish::CloseSession {
+                        self.show_position(order, position)?;
+                    }
+                    let before = shown.acknowledged_before(group, request.asked_at);
+                    ensure!(
+                        position > before,
+                        REAL_TIME,
+                        "{wish:?} stands at position {position}, before one of group {group} at {before} that was acknowledged when it was asked for"
+                    );
+                    shown.acknowledge(group, number, position);
+                }
+                None => ensure!(
+                    header.error == Some(ErrorCode::MarshallingError),
+                    ANSWERS,
+                    "{wish:?} is answered {:?}",
+                    header.error
+                ),
+            },
+            Ask::Read { question, watch } => {
+                if answered.is_newest {
+                    // Each znode is linearizable by itself.
+                    let before = shown.before(request.asked_at);
+                    let newest =
+                        paths_of(question).map_or(before, |paths| order.last_touching(&paths, before));
+                    self.position = self.position.max(newest);
+                }
+                let asker = Asker { session: self.session, ids: request.ids.clone() };
+                self.find_read(order, question, &asker, *header, body)?;
+                if *watch {
+                    self.set_watch(order, question, &asker, *header, body)?;
+                }
+            }
+            Ask::Sync => self.position = self.position.max(shown.before(request.asked_at)),
+            Ask::SetWatches { relative_zxid } => {
+                let now = Zxid(order.before(header.zxid) as i64);
+                let since = Zxid(order.before(*relative_zxid) as i64);
+                let again = SetAgain {
+                    relative_zxid: *relative_zxid,
+                    since,
+                    now,
+                    watches_per_turn: answered.watches_per_turn,
+                };
+                self.watching.set_again(&again, order, &request.ids)?;
+            }
+            Ask::WhoAmI | Ask::AddWatch { .. } | Ask::CheckWatches { .. } | Ask::RemoveWatches { .. } => {}
+        }
+        Ok(())
+    }
+
+    /// The write that is answered: the session's next one like it. Returns its position and its group, but of a change of members.
+    fn find_write(
+        &mut self,
+        order: &OneOrder,
+        wish: &Wish,
+        logged: &Wish,
+        header: ReplyHeader,
+        body: &[u8],
+    ) -> Checked<Option<(usize, u32)>> {
+        let zxid = header.zxid;
+        if matches!(wish, Wish::Reconfig { .. }) {
+            // A change of members is answered when it is in force or given up, with another command.
+            return Ok(None);
+        }
+        let mut own = order.of_session(self.session).filter(|position| *position > self.written);
+        let is_it = |position: &usize| {
+            order.write_at(*position).is_some_and(|PlacedWrite { write, place, .. }| {
+                // A write that was left on the way elsewhere is refused there, and not answered.
+                let is_left =
+                    matches!(write.result, Err(ErrorCode::SessionMoved | ErrorCode::SessionExpired))
+                        && header.error != write.result.as_ref().err().copied();
+                write.call.wish == *logged && write.portion.is_none() && *place <= zxid && !is_left
+            })
+        };
+        let Some(position) = own.find(is_it) else {
+            ensure!(
+                false,
+                ANSWERS,
+                "{wish:?} is answered with zxid {zxid}, which is no such write in any group"
+            );
+            return Ok(None);
+        };
+        let placed = order.write_at(position).expect("that was just looked at");
+        let mut expected = Vec::new();
+        let error = match &placed.write.result {
+            Ok(reply) => {
+                reply.encode(&mut expected);
+                None
+            }
+            Err(error) => Some(*error),
+        };
+        ensure!(
+            (header.error, body) == (error, &expected[..]),
+            ANSWERS,
+            "{wish:?} at zxid {zxid} is answered {:?} {body:?}; it came to {:?}",
+            header.error,
+            placed.write.result
+        );
+        // An event of its own change comes in front of the answer, and so may one of a write that has the same zxid in another group.
+        let seen = order.write_at(self.position).filter(|seen| seen.place > placed.place);
+        ensure!(
+            position > self.answered && seen.is_none(),
+            CHECKER,
+            "{wish:?} answered with zxid {zxid} stands at position {position} (place {}); before it was answered the session had seen what stands at {}",
+            placed.place,
+            self.describe(order)
+        );
+        self.position = self.position.max(position);
+        self.written = position;
+        Ok(Some((position, placed.group)))
+    }
+
+    fn find_read(
+        &mut self,
+        order: &OneOrder,
+        question: &Question,
+        asker: &Asker,
+        header: ReplyHeader,
+        body: &[u8],
+    ) -> Checked {
+        let found = answer(question, header, body, order.split_points())?;
+        let is_right = |position: &usize| self.reads_at(order, *position, question, asker) == found;
+        let candidates = match paths_of(question) {
+            Some(paths) => order.touching(&paths, self.position),
+            None => (self.position + 1..=order.len()).collect(),
+        };
+        let right = std::iter::once(self.position).chain(candidates).find(is_right);
+        ensure!(
+            right.is_some(),
+            ANSWERS,
+            "{question:?} is answered {found:?} (zxid {}), which is true nowhere behind what the session had seen: {}; there it is {:?}, and in the end {:?}",
+            header.zxid,
+            self.describe(order),
+            self.reads_at(order, self.position, question, asker),
+            self.reads_at(order, order.len(), question, asker)
+        );
+        self.position = right.unwrap_or_default();
+        Ok(())
+    }
+
+    fn reads_at(
+        &self,
+        order: &OneOrder,
+        position: usize,
+        question: &Question,
+        asker: &Asker,
+    ) -> Result<paddock_model::Answer, ErrorCode> {
+        comparable(question, order.state(position).read(question, asker), order.split_points())
+    }
+
+    /// A watch counts from the zxid of the answer on, at which the answer is right.
+    fn set_watch(
+        &mut self,
+        order: &OneOrder,
+        question: &Question,
+        asker: &Asker,
+        header: ReplyHeader,
+        body: &[u8],
+    ) -> Checked {
+        let found = answer(question, header, body, order.split_points())?;
+        let first = self.position.max(order.before(header.zxid));
+        let last = first.max(order.before(header.zxid.next()));
+        let right = (first..=last).find(|at| self.reads_at(order, *at, question, asker) == found);
+        let sets = match question {
+            Question::Exists { .. } => matches!(found, Ok(_) | Err(ErrorCode::NoNode)),
+            Question::GetData { .. } | Question::GetChildren { .. } | Question::GetChildren2 { .. } => {
+                found.is_ok()
+            }
+            _ => false,
+        };
+        if !sets {
+            return Ok(());
+        }
+        ensure!(
+            right.is_some(),
+            ANSWERS,
+            "{question:?} sets a watch and is answered {found:?} at zxid {}, up to which it has become {:?}",
+            header.zxid,
+            self.reads_at(order, last, question, asker)
+        );
+        self.show_position(order, right.unwrap_or(first))?;
+        match (question, &found) {
+            (Question::Exists { path }, Err(_)) => self.watching.watch_exist(path),
+            (Question::Exists { path } | Question::GetData { path }, _) => self.watching.watch_data(path),
+            (Question::GetChildren { path } | Question::GetChildren2 { path }, _) => {
+                self.watching.watch_children(path);
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn describe(&self, order: &OneOrder) -> String {
+        let last = order.write_at(self.position).map(PlacedWrite::to_string);
+        format!(
+            "position {} of {}, {}",
+            self.position,
+            order.len(),
+            last.unwrap_or_else(|| "nothing".to_owned())
+        )
+    }
+}
+
+fn answer(
+    question: &Question,
+    header: ReplyHeader,
+    body: &[u8],
+    split_points: &[String],
+) -> Checked<Result<paddock_model::Answer, ErrorCode>> {
+    let answer = match header.error {
+        Some(error) => Err(error),
+        None => {
+            let decoded = question.decode_answer(&mut Reader::new(body));
+            ensure!(decoded.is_ok(), ANSWERS, "the answer to {question:?} cannot be read: {body:?}");
+            Ok(decoded.expect("that was just looked at"))
+        }
+    };
+    Ok(comparable(question, answer, split_points))
+}
