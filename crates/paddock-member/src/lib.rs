@@ -10,6 +10,7 @@ mod clock;
 mod config;
 mod diverged;
 mod entry_stream;
+mod group_state;
 mod identity;
 mod incoming;
 mod inspection;

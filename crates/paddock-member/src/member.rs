@@ -23,13 +23,13 @@ use paddock_storage::{
 use paddock_tree::{FeatureLevel, UnknownLevel};
 
 use crate::config::HOME;
+use crate::group_state::GroupState;
 use crate::incoming::{self, Incoming, IncomingError};
 use crate::progress::Report;
 use crate::recovery::{self, Found, RecoveryError};
 use crate::snapshots::{Mark, Snapshots, Taken};
 use crate::{Clock, Config, Shell, StateLock};
 use crate::{addressed, diverged, identity};
-use others::GroupState;
 use routing::RoutedState;
 
 // Every entry that the replica gives can be written.
@@ -333,9 +333,7 @@ impl Member {
         if self.unmarked_since_ms.is_some_and(|since_ms| now.monotonic_ms - since_ms >= QUIET_MS) {
             self.mark()?;
         }
-        self.look_at_snapshots(0, shell);
-        // Snapshots of the other groups are taken at once: one in a tick is enough.
-        (1..self.groups.len()).any(|at| self.look_at_snapshots(at, shell));
+        (0..self.groups.len()).for_each(|at| self.look_at_snapshots(at, shell));
         match self.presence.unknown_level() {
             Some(unknown) => Err(unknown.clone().into()),
             None => Ok(()),
@@ -343,25 +341,20 @@ impl Member {
     }
 
     /// Begins a snapshot of a group if it is time, or goes on with its own. A member takes one at a time.
-    /// Returns true if one has been completed.
-    fn look_at_snapshots(&mut self, at: usize, shell: &mut impl Shell) -> bool {
-        // Only the home group's is taken beside other work.
-        if at > 0 && self.groups[0].snapshots.is_under_way() {
-            return false;
+    fn look_at_snapshots(&mut self, at: usize, shell: &mut impl Shell) {
+        let under_way = self.groups.iter().position(|group| group.snapshots.is_under_way());
+        if under_way.is_some_and(|other| other != at) {
+            return;
         }
         let group = &mut self.groups[at];
         let mark = Mark { writes: group.writes, log_bytes: self.log.bytes() };
-        let taken = match &group.own_state {
-            None => group.snapshots.poll(shell, &self.disk, &self.config, mark),
-            Some(state) => group.snapshots.take_now(state, shell, &self.disk, &self.config, mark),
-        };
-        let Some(Taken { index, term, membership, release, .. }) = taken else { return false };
+        let taken = group.snapshots.poll(group.own_state.as_ref(), shell, &self.disk, &self.config, mark);
+        let Some(Taken { index, term, membership, release, .. }) = taken else { return };
         self.log.release(group.number, Index(release));
         self.replica(at).step(shell.now(), Input::SnapshotTaken { index, term, membership });
         if at == 0 {
             self.release_idle_groups();
         }
-        true
     }
 
     /// Leaves a mark behind all that is synced. On a full disk that has to wait, which does no harm.
@@ -489,10 +482,8 @@ impl Member {
     /// Puts the snapshot that came from the leader in the place of log and state.
     fn install(&mut self, at: usize, shell: &mut impl Shell, install: &Install) -> Result<(), MemberError> {
         let MemberGroup { group, snapshots, incoming, own_state, .. } = &mut self.groups[at];
-        if own_state.is_none() {
-            // One of this member's own may be walking over the state that goes.
-            snapshots.finish(shell);
-        }
+        // One of this member's own may be walking over the state that goes.
+        snapshots.finish(shell);
         let path = incoming.install(install, &mut self.log)?;
         let file = SnapshotFile { index: Index(install.index), path };
         let (mut tree, _) = recovery::load(self.disk.as_ref(), &file, shell)?;
@@ -689,7 +680,7 @@ impl Member {
 
     /// The member's orderly end, when there is nothing to do: nothing that is on disk can be doubted at the next start.
     pub fn end(mut self, shell: &mut impl Shell) -> Result<(), MemberError> {
-        self.groups[0].snapshots.finish(shell);
+        self.groups.iter_mut().for_each(|group| group.snapshots.finish(shell));
         if self.groups.iter().any(|group| group.unsynced.is_some()) {
             // What waited for room was not promised to a client, and the end does not wait for an operator.
             self.log.sync()?;

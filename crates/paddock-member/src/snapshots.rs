@@ -9,6 +9,8 @@ use paddock_storage::{Disk, GroupNumber, Index, SnapshotError, SnapshotMeta, Sna
 use paddock_tree::SnapshotScan;
 
 use crate::clock::{Clock, StateLock};
+use crate::config::HOME;
+use crate::group_state::GroupState;
 use crate::pieces::PieceWriter;
 use crate::{Config, Shell};
 
@@ -20,7 +22,7 @@ pub(crate) struct Snapshots {
     is_under_way: bool,
     /// Another member needs one soon, or the operator wants one.
     is_wanted: bool,
-    /// The last entry in the newest snapshot of this process, where they are taken in one go.
+    /// The last entry in the newest snapshot, of a group that is not the home group.
     taken: u64,
 }
 
@@ -69,9 +71,10 @@ impl Snapshots {
         self.is_under_way
     }
 
-    /// Continues the snapshot under way, or begins one if it is time. Returns one that has been completed.
+    /// Continues the snapshot under way, or begins one if it is time: of this state, or of the home group's. Returns one that has been completed.
     pub(crate) fn poll(
         &mut self,
+        state: Option<&GroupState>,
         shell: &mut impl Shell,
         disk: &Arc<dyn Disk>,
         config: &Config,
@@ -80,44 +83,30 @@ impl Snapshots {
         if self.is_under_way {
             return shell.finished_snapshot().and_then(|result| self.completed(result, now));
         }
-        if self.is_due(config, now) {
+        let is_due = match state {
+            Some(state) => self.is_due_for(state, config, now),
+            None => self.is_due(config, now),
+        };
+        if is_due {
             self.last = now;
             self.is_wanted = false;
             self.is_under_way = true;
-            shell.begin_snapshot(SnapshotOrder::new(self.group, disk.clone(), config));
+            shell.begin_snapshot(SnapshotOrder::new(self.group, state.cloned(), disk.clone(), config));
         }
         None
     }
 
-    /// Takes a snapshot of a small state in one go, if it is time: of a group that is not the home group. Once
-    /// `snapshot_log_bytes` have been logged by all groups together, this one must not hold the log, whatever little it has in it.
-    pub(crate) fn take_now(
-        &mut self,
-        state: &impl StateLock,
-        clock: &impl Clock,
-        disk: &Arc<dyn Disk>,
-        config: &Config,
-        now: Mark,
-    ) -> Option<Taken> {
-        let applied = state.write(|state| state.applied().0);
+    /// As `is_due`, for a group that is not the home group. Once `snapshot_log_bytes` have been logged by all groups together, this one must not hold the log,
+    /// whatever little it has in it.
+    fn is_due_for(&mut self, state: &GroupState, config: &Config, now: Mark) -> bool {
+        let applied = state.look().applied().0;
         let log_bytes = now.log_bytes.saturating_sub(self.last.log_bytes);
         let holds_log = log_bytes >= config.settings.snapshot_log_bytes && applied > self.taken;
-        if !holds_log && !self.is_due(config, now) || applied == 0 {
+        let is_due = applied > 0 && (holds_log || self.is_due(config, now));
+        if !is_due {
             self.last.log_bytes = self.last.log_bytes.min(now.log_bytes);
-            return None;
         }
-        (self.last, self.is_wanted) = (now, false);
-        let order = SnapshotOrder { kept: 1, ..SnapshotOrder::new(self.group, disk.clone(), config) };
-        let dir = order.dir.clone();
-        let created = disk.create_dir(&dir).map_err(|source| SnapshotError::Io {
-            action: "create directory",
-            path: dir,
-            source,
-        });
-        let taken = created.and_then(|()| order.carry_out(state, clock, || {}));
-        let taken = self.completed(taken, now)?;
-        self.taken = taken.index;
-        Some(taken)
+        is_due
     }
 
     fn is_due(&self, config: &Config, now: Mark) -> bool {
@@ -133,6 +122,7 @@ impl Snapshots {
         match result {
             Ok(taken) => {
                 self.last.log_bytes = self.last.log_bytes.min(now.log_bytes);
+                self.taken = taken.index;
                 Some(taken)
             }
             Err(error) => {
@@ -144,9 +134,11 @@ impl Snapshots {
         }
     }
 
-    /// Waits for the snapshot under way, when the state goes or the member ends.
+    /// Waits for the snapshot under way, if there is one, when the state goes or the member ends.
     pub(crate) fn finish(&mut self, shell: &mut impl Shell) {
-        self.is_under_way = false;
+        if !std::mem::take(&mut self.is_under_way) {
+            return;
+        }
         if let Some(Err(error)) = shell.await_snapshot() {
             tracing::error!(%error, "snapshot failed");
         }
@@ -157,6 +149,8 @@ impl Snapshots {
 #[derive(Debug)]
 pub struct SnapshotOrder {
     group: GroupNumber,
+    /// The group's state; `None` for the home group, whose state the process has.
+    state: Option<GroupState>,
     disk: Arc<dyn Disk>,
     dir: PathBuf,
     kept: usize,
@@ -164,37 +158,48 @@ pub struct SnapshotOrder {
 }
 
 impl SnapshotOrder {
-    fn new(group: GroupNumber, disk: Arc<dyn Disk>, config: &Config) -> SnapshotOrder {
-        let (dir, kept) = (config.snapshot_dir(group), config.settings.snapshots_kept);
-        SnapshotOrder { group, disk, dir, kept, znodes_per_slice: config.znodes_per_slice }
+    fn new(
+        group: GroupNumber,
+        state: Option<GroupState>,
+        disk: Arc<dyn Disk>,
+        config: &Config,
+    ) -> SnapshotOrder {
+        let dir = config.snapshot_dir(group);
+        let kept = if group == HOME { config.settings.snapshots_kept } else { 1 };
+        SnapshotOrder { group, state, disk, dir, kept, znodes_per_slice: config.znodes_per_slice }
     }
 
-    /// Takes it in one go, as soon as it may begin; `pause` is called before each further try.
+    /// True for a snapshot of the home group.
+    pub fn is_of_home(&self) -> bool {
+        self.group == HOME
+    }
+
+    /// Takes it in one go, as soon as it may begin; `pause` is called before each further try. `home` is the home group's state.
     pub fn carry_out(
         self,
-        state: &impl StateLock,
+        home: &impl StateLock,
         clock: &impl Clock,
         mut pause: impl FnMut(),
     ) -> Result<Taken, SnapshotError> {
-        let mut begun = self.begin(state, clock);
+        let mut begun = self.begin(home, clock);
         let mut walk = loop {
             begun = match begun {
                 Ok(walk) => break walk,
                 Err(early) => {
                     pause();
-                    early.begin(state, clock)
+                    early.begin(home, clock)
                 }
             };
         };
-        while walk.step(state) {}
-        walk.finish(state, clock)
+        while walk.step(home) {}
+        walk.finish(home, clock)
     }
 
     /// Begins to take it: of the state as it is now, whatever is written to it until the end. Between two commands of an entry it
     /// does not begin, and the order comes back: the state has no place in the log then, from which the log could be replayed on it.
-    pub fn begin(self, state: &impl StateLock, clock: &impl Clock) -> Result<SnapshotWalk, SnapshotOrder> {
+    pub fn begin(self, home: &impl StateLock, clock: &impl Clock) -> Result<SnapshotWalk, SnapshotOrder> {
         let started_ms = clock.now().monotonic_ms;
-        let begun = state.write(|state| {
+        let begun = self.write(home, |state| {
             if state.is_within_entry() {
                 return None;
             }
@@ -208,13 +213,30 @@ impl SnapshotOrder {
             term: meta.term,
             zxid: meta.zxid,
             membership,
-            writer: SnapshotWriter::create(self.disk.clone(), &self.dir, meta),
+            writer: self.create_file(meta),
             pieces: PieceWriter::default(),
             order: self,
             scan,
             znodes,
             started_ms,
         })
+    }
+
+    /// Calls `change` with the state that is to be saved.
+    fn write<T>(&self, home: &impl StateLock, change: impl FnOnce(&mut Replicated) -> T) -> T {
+        match &self.state {
+            Some(state) => state.write(change),
+            None => home.write(change),
+        }
+    }
+
+    fn create_file(&self, meta: SnapshotMeta) -> Result<SnapshotWriter, SnapshotError> {
+        if self.group != HOME {
+            let failed =
+                |source| SnapshotError::Io { action: "create directory", path: self.dir.clone(), source };
+            self.disk.create_dir(&self.dir).map_err(failed)?;
+        }
+        SnapshotWriter::create(self.disk.clone(), &self.dir, meta)
     }
 }
 
@@ -241,10 +263,10 @@ pub struct SnapshotWalk {
 
 impl SnapshotWalk {
     /// Copies a slice of the state, and writes what has gathered. When it answers `false`, `finish` is to be called.
-    pub fn step(&mut self, state: &impl StateLock) -> bool {
+    pub fn step(&mut self, home: &impl StateLock) -> bool {
         let SnapshotWalk { order, scan, writer: Ok(writer), pieces, .. } = self else { return false };
         let more = pieces.piece(|out| {
-            state.write(|state| state.tree_mut().scan_snapshot(scan, order.znodes_per_slice, out))
+            order.write(home, |state| state.tree_mut().scan_snapshot(scan, order.znodes_per_slice, out))
         });
         match pieces.blocks(!more, |block| writer.block(block)) {
             Ok(()) => more,
@@ -257,11 +279,11 @@ impl SnapshotWalk {
 
     /// Gives the snapshot its name and removes the oldest. Of the log, as much stays as falling back to the oldest
     /// snapshot kept needs.
-    pub fn finish(self, state: &impl StateLock, clock: &impl Clock) -> Result<Taken, SnapshotError> {
+    pub fn finish(self, home: &impl StateLock, clock: &impl Clock) -> Result<Taken, SnapshotError> {
         let SnapshotWalk { order, index, term, zxid, membership, scan, writer, znodes, started_ms, .. } =
             self;
         let written = writer.and_then(|writer| writer.finish(znodes));
-        state.write(|state| state.tree_mut().end_snapshot(scan));
+        order.write(home, |state| state.tree_mut().end_snapshot(scan));
         let file = written?;
         let kept = snapshot::retain(order.disk.as_ref(), &order.dir, order.kept)?;
         let seconds = (clock.now().monotonic_ms - started_ms) as f64 / 1000.0;

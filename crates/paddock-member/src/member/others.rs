@@ -1,63 +1,23 @@
 //! Groups of a member beside its home group: they begin when the home group's state tells of them.
 //!
 //! They share the member's log, its syncs and its links. Each has a state of its own, which the member keeps: what clients ask of it comes through the
-//! member's router (`member/routing.rs`). Their snapshots are taken in one go.
+//! member's router (`member/routing.rs`), and who takes a snapshot has the state for a slice at a time.
 
-use std::cell::{Ref, RefCell};
 use std::collections::BTreeMap;
 
 use paddock_replica::{
-    Effects, Group, GroupStanding, HardState, MemberFacts, Membership, NewGroup, OtherGroup, Recovered,
-    Replica, Replicated, Standing, founders_of, raft_id,
+    Effects, Group, GroupStanding, HardState, MemberFacts, Membership, NewGroup, Recovered, Replica,
+    Replicated, Standing, founders_of, raft_id,
 };
-use paddock_state::{Now, WatchTable};
+use paddock_state::Now;
 use paddock_storage::{GroupNumber, Index};
-use paddock_tree::{AppliedItem, Tree};
+use paddock_tree::Tree;
 
 use super::{Member, MemberGroup};
-use crate::StateLock;
+use crate::group_state::GroupState;
 use crate::incoming::Incoming;
 use crate::recovery::FoundGroup;
 use crate::snapshots::Snapshots;
-
-/// The state of a group that is not the home group.
-#[derive(Debug)]
-pub(super) struct GroupState(RefCell<Replicated>);
-
-impl GroupState {
-    /// A state of a group of this member, whose changes are told to those who watch in the member's table.
-    fn new(mut state: Replicated, watches: &WatchTable) -> GroupState {
-        state.share_watches(watches);
-        GroupState(RefCell::new(state))
-    }
-
-    pub(super) fn look(&self) -> Ref<'_, Replicated> {
-        self.0.borrow()
-    }
-
-    pub(super) fn change<T>(&self, change: impl FnOnce(&mut Replicated) -> T) -> T {
-        change(&mut self.0.borrow_mut())
-    }
-
-    /// Items that were applied since this was asked last.
-    pub(super) fn take_applied_items(&self) -> Vec<AppliedItem> {
-        self.0.borrow_mut().tree_mut().take_applied_items()
-    }
-
-    /// The group as it is told of, with this standing.
-    pub(super) fn tell(&self, standing: GroupStanding) -> OtherGroup {
-        let state = self.0.borrow();
-        let tree = state.tree();
-        let (znodes, data_bytes) = (tree.node_count() as u64, tree.data_bytes());
-        OtherGroup { standing, znodes, data_bytes, received_items: tree.received_items() }
-    }
-}
-
-impl StateLock for GroupState {
-    fn write<T>(&self, change: impl FnOnce(&mut Replicated) -> T) -> T {
-        change(&mut self.0.borrow_mut())
-    }
-}
 
 impl Member {
     /// Number of Raft groups that this member has, with the home group.
@@ -88,7 +48,7 @@ impl Member {
     pub fn look_at_group<T>(&self, number: u32, look: impl FnOnce(&Replicated) -> T) -> Option<T> {
         let at = self.place_of(GroupNumber(number))?;
         let state = self.groups[at].own_state.as_ref()?;
-        Some(look(&state.0.borrow()))
+        Some(look(&state.look()))
     }
 
     /// Submits a command to a group that is not the home group, if this member has it: no client does yet. No connection waits for it.

@@ -1,12 +1,11 @@
 //! The way of clients' requests to the groups, while znodes are spread over several: through the member's router.
 
-use std::cell::Ref;
-
 use paddock_groups::{GroupView, Order, Router};
 use paddock_proto::{GroupsCommand, IdList, SessionId};
 use paddock_replica::{HeldState, Input, Replica, Replicated};
 use paddock_state::{ClientInput, Now, Outboxes};
 use paddock_tree::Command;
+use parking_lot::MutexGuard;
 
 use super::{Member, MemberGroup};
 use crate::Shell;
@@ -109,7 +108,7 @@ impl Member {
     pub(super) fn route(&mut self, shell: &mut impl Shell) {
         let Some(router) = self.router.as_mut().filter(|router| router.has_work()) else { return };
         let Member { groups, carrier, .. } = self;
-        let states: Vec<Ref<'_, Replicated>> =
+        let states: Vec<MutexGuard<'_, Replicated>> =
             groups.iter().filter_map(|group| Some(group.own_state.as_ref()?.look())).collect();
         let origins: Vec<_> = groups.iter().map(|group| group.group.origin()).collect();
         let (mut orders, mut workers) = (Vec::new(), 1);

@@ -29,7 +29,11 @@ pub(crate) struct SnapshotThread {
 impl SnapshotThread {
     pub(crate) fn begin(&mut self, shared: &Arc<Shared>, order: SnapshotOrder) {
         assert!(self.under_way.is_none(), "two snapshots at the same time");
-        shared.statistics.snapshots.begin();
+        // What an operator asks for and looks at are the home group's.
+        let is_of_home = order.is_of_home();
+        if is_of_home {
+            shared.statistics.snapshots.begin();
+        }
         let of_thread = shared.clone();
         let thread = try_spawn("snapshot", move || {
             let shared = of_thread;
@@ -44,13 +48,17 @@ impl SnapshotThread {
             if taken.is_some() {
                 shared.statistics.server_metrics.snapshots.record_since(started);
             }
-            shared.statistics.snapshots.end(taken);
+            if is_of_home {
+                shared.statistics.snapshots.end(taken);
+            }
             result
         });
         match thread {
             Ok(thread) => self.under_way = Some(thread),
             Err(source) => {
-                shared.statistics.snapshots.end(None);
+                if is_of_home {
+                    shared.statistics.snapshots.end(None);
+                }
                 let path = shared.config.data_dir.clone();
                 self.failed =
                     Some(SnapshotError::Io { action: "start a thread for a snapshot of", path, source });

@@ -166,6 +166,45 @@ fn groups_that_are_idle_hold_no_old_files_of_the_log() {
 }
 
 #[test]
+fn a_group_is_written_to_while_its_snapshot_is_taken() {
+    const BEFORE: usize = 40;
+    let disk = MemDisk::new(1);
+    let mut config = Config { znodes_per_slice: 2, ..with_groups(GROUPS) };
+    config.settings.snapshot_writes = 1_000;
+    let mut stage = Stage::start_as(&disk, config.clone()).unwrap();
+    for _ in 0..3 {
+        stage.pass_time().unwrap();
+    }
+    (0..BEFORE).for_each(|number| stage.create_in(1, number).unwrap());
+    stage.shell.keeps_orders = true;
+    stage.member.want_snapshot();
+    let mut created = BEFORE;
+    // Of each group one is taken, one behind the other.
+    for taken in 0..GROUPS {
+        while stage.shell.order.is_none() {
+            stage.pass_time().unwrap();
+        }
+        let mut steps = 0;
+        while stage.shell.order.is_some() || stage.shell.walk.is_some() {
+            stage.shell.walk();
+            stage.create_in(1, created).unwrap();
+            (created, steps) = (created + 1, steps + 1);
+            assert!(stage.has_in(1, created - 1), "it is answered beside the snapshot of group {taken}");
+        }
+        assert!(taken != 1 || steps > BEFORE / 2, "the walk of group 1 is over after {steps} slices");
+    }
+    let dir = config.snapshot_dir(GroupNumber(1));
+    let (_, meta) = paddock_storage::snapshot::newest_valid(&disk, &dir).unwrap().found.unwrap();
+    assert_eq!(meta.group, GroupNumber(1));
+    stage.pass_time().unwrap();
+    drop(stage);
+    disk.crash();
+    let again = Stage::start_as(&disk, config).unwrap();
+    let lost: Vec<usize> = (0..created).filter(|number| !again.has_in(1, *number)).collect();
+    assert!(lost.is_empty(), "{lost:?}");
+}
+
+#[test]
 fn a_survivor_does_not_begin_anew_with_several_groups() {
     let disk = MemDisk::new(1);
     let mut stage = start(&disk, GROUPS).unwrap();
