@@ -27,6 +27,7 @@ pub struct Carrier {
     by_group: BTreeMap<u32, Carried>,
     votes: Votes,
     givings: Givings,
+    home: Zxid,
 }
 
 /// The stream to one group.
@@ -86,6 +87,7 @@ impl Carried {
 impl Carrier {
     /// The home group's replica here has come so far.
     pub fn follow_home(&mut self, home: &Tree) {
+        self.home = home.zxid();
         self.votes.await_these(home.awaited_votes());
         self.givings.follow_home(home);
         for (group, stream) in home.streams().iter() {
@@ -102,6 +104,11 @@ impl Carrier {
             carried.kept.extend(stream.behind(known).map(|(_, item)| item.clone()));
             carried.drop_known();
         }
+    }
+
+    /// Zxid of the home group's replica here.
+    pub fn home(&self) -> Zxid {
+        self.home
     }
 
     /// Groups whose states are to be shown by [`Carrier::follow_group`]: the home group waits for what they have.

@@ -1,7 +1,7 @@
 //! The way of clients' requests to the groups, while znodes are spread over several: through the member's router.
 
 use paddock_groups::{GroupView, Order, Router};
-use paddock_proto::{GroupsCommand, IdList, SessionId};
+use paddock_proto::{GroupsCommand, IdList, SessionId, Zxid};
 use paddock_replica::{HeldState, Input, Replica, Replicated};
 use paddock_state::{ClientInput, Now, Outboxes};
 use paddock_tree::Command;
@@ -42,11 +42,11 @@ impl HeldState for RoutedState<'_> {
 impl Member {
     /// Takes an input of a client.
     pub(super) fn take_from_client(&mut self, now: Now, input: ClientInput) {
-        let latest = self.presence.latest_stamp(now);
-        if let (Some(router), ClientInput::Seen { conn, zxid }) = (&mut self.router, &input)
-            && *zxid > latest
+        if let ClientInput::Seen { conn, zxid } = input
+            && !self.may_have_been_given(now, zxid)
+            && let Some(router) = &mut self.router
         {
-            return router.refuse(*conn);
+            return router.refuse(conn);
         }
         let home = &self.groups[0].group;
         let input = match (&mut self.router, input) {
@@ -64,6 +64,16 @@ impl Member {
         if let Some(input) = input.filter(|input| !matches!(input, ClientInput::Seen { .. })) {
             self.replica(0).step(now, Input::Client(input));
         }
+    }
+
+    /// True if a group can have given this stamp by now. Clocks that were turned back are behind what was given before: the states know.
+    fn may_have_been_given(&self, now: Now, zxid: Zxid) -> bool {
+        let is_known = |group: &MemberGroup| {
+            group.own_state.as_ref().is_some_and(|state| zxid <= state.look().tree().zxid())
+        };
+        zxid <= self.presence.latest_stamp(now)
+            || zxid <= self.carrier.home()
+            || self.groups.iter().any(is_known)
     }
 
     /// The home group has applied something: from the moment on at which there are split points, requests are routed.
@@ -89,7 +99,7 @@ impl Member {
         };
         let group = &self.groups[at];
         let items = group.own_state.as_ref().map(|state| state.take_applied_items()).unwrap_or_default();
-        let mut home = paddock_proto::Zxid(0);
+        let mut home = Zxid(0);
         if !self.mail.is_empty() {
             shell.change(|state, _| home = state.tree().zxid());
         }

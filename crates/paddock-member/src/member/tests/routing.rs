@@ -416,3 +416,22 @@ fn what_lies_in_groups_is_there_again_after_a_crash() {
     assert_eq!(again.list(false), names().into_iter().collect());
     assert_eq!(again.create(&format!("{POINT}/one-more")).error, None);
 }
+
+#[test]
+fn what_a_client_has_seen_is_known_when_clocks_are_turned_back() {
+    let mut spread = Spread::start();
+    spread.spread();
+    spread.ask_create(&format!("{POINT}/{}", name_in(1)), CreateMode::Persistent);
+    let seen = spread.reply().zxid;
+    let Spread { stage, disk, .. } = spread;
+    drop(stage);
+    disk.crash();
+    let mut stage = Stage::start_as(&disk, config()).unwrap();
+    assert!(stage.shell.now.wall_ms < 500_000);
+    let greetings = [(seen, 0), (Zxid::stamp(5_000_000), 1)];
+    for (zxid, closed) in greetings {
+        stage.member.take(&stage.shell, [Input::Client(ClientInput::Seen { conn: conn(), zxid })]);
+        stage.settle().unwrap();
+        assert_eq!(stage.shell.closed, closed, "{zxid:?}");
+    }
+}
