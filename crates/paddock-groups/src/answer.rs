@@ -23,7 +23,7 @@ pub(crate) struct RoutedAnswer {
     pub(crate) binds_all: bool,
     /// An event that follows it, with its place.
     pub(crate) event: Option<(Zxid, Vec<u8>)>,
-    /// RequestPlace of the reply's frame.
+    /// Place of the reply's frame.
     at: usize,
 }
 
@@ -69,7 +69,7 @@ pub(crate) fn set_zxid(frame: &mut [u8], zxid: Zxid) {
     }
 }
 
-/// RequestPlace of the last of these whole frames.
+/// Place of the last of these whole frames.
 fn last_frame(bytes: &[u8]) -> usize {
     let (mut at, mut last) = (0, 0);
     while let Some(length) = bytes.get(at..).and_then(<[u8]>::first_chunk) {

@@ -23,6 +23,6 @@ mod view;
 mod votes;
 
 pub use carrier::Carrier;
-pub use router::Router;
+pub use router::{ReadOnlyRequest, Router};
 pub use turn::Order;
 pub use view::{GroupView, Groups};

@@ -5,7 +5,7 @@ use paddock_tree::{Command, SplitPoints, for_each_path};
 
 use crate::view::Groups;
 
-/// RequestPlace of a request among the groups of a member.
+/// Place of a request among the groups of a member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RequestPlace {
     /// One group, by a map that became what it is with this zxid.
@@ -44,7 +44,7 @@ impl RequestPlace {
         }
     }
 
-    /// RequestPlace of a write, which is encoded as a command.
+    /// Place of a write, which is encoded as a command.
     pub(crate) fn of_write(groups: &Groups<'_>, command: &[u8]) -> RequestPlace {
         let Ok((op, body)) = Command::request(command) else { return RequestPlace::HOME };
         // What cannot be read is refused by the group that gets it.
@@ -57,7 +57,7 @@ impl RequestPlace {
         place.unwrap_or(RequestPlace::HOME)
     }
 
-    /// RequestPlace of a request that changes nothing.
+    /// Place of a request that changes nothing.
     pub(crate) fn of_read(groups: &Groups<'_>, op: OpCode, body: &[u8], dialect: Dialect) -> RequestPlace {
         match Request::decode(op, body, dialect) {
             Ok(Request::Sync { .. }) => RequestPlace::Sync,

@@ -4,21 +4,22 @@
 //! groups, and each answer and event until those that come before it have left ([`crate`] says by which rules). It keeps nothing that must not be
 //! lost: a connection that ends takes its part with it.
 
+mod read_only;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use paddock_proto::{MemberNumber, Password, SessionId, Zxid};
-use paddock_state::{ClientInput, ConnId, Connected, Outboxes, Parcel, QueuedRead, Slot};
-use paddock_tree::{AppliedItem, Command, Guess, MISPLACED, Origin};
+use paddock_state::{ClientInput, ConnId, Connected, Outboxes, Parcel, Slot};
+use paddock_tree::{AppliedItem, Command, MISPLACED, Origin};
 
 use crate::answer::RoutedAnswer;
 use crate::conversation::Conversation;
 use crate::marks::Marks;
-use crate::place::RequestPlace;
-use crate::shown::ShownStamps;
 use crate::turn::{Order, Turn};
 use crate::under_way::UnderWay;
-use crate::union::Union;
 use crate::view::{GroupView, Groups};
+
+pub use read_only::ReadOnlyRequest;
 
 /// Requests of the clients of one member, while znodes are spread over groups.
 #[derive(Debug)]
@@ -32,8 +33,8 @@ pub struct Router {
     claims: BTreeMap<ConnId, Zxid>,
     /// Connections that are closed before they have a session.
     refused: BTreeSet<ConnId>,
-    /// Reads of clients while nothing can be written.
-    read_only: Vec<QueuedRead>,
+    /// Requests of clients while nothing can be written.
+    read_only: Vec<ReadOnlyRequest>,
     /// Parcels that go to connections as they came.
     passed: Vec<Passed>,
     /// Writes of sessions that were handed over and may not have been applied yet, though their connections may be gone.
@@ -132,11 +133,6 @@ impl Router {
         one.set_session(session);
         one.keep(&input);
         input
-    }
-
-    /// Takes a read of a client while nothing can be written: it is answered as the groups are here, whatever was shown before.
-    pub fn take_read_only(&mut self, read: QueuedRead) {
-        self.read_only.push(read);
     }
 
     /// The home group's state says that znodes lie in several groups: with the next turn requests are routed.
@@ -288,20 +284,8 @@ impl Router {
         let groups = Groups { groups, member: self.member };
         self.is_changed = false;
         self.send_passed(out);
-        for read in self.read_only.drain(..) {
-            let conn = read.client.conn;
-            let claimed = ShownStamps::elsewhere(self.claims.get(&conn).copied().unwrap_or_default());
-            let shown = self.conversations.get(&conn).map_or(&claimed, Conversation::shown);
-            match answer_as_is(&groups, &read, shown) {
-                Some(bytes) => {
-                    let mut answer = RoutedAnswer::new(&bytes);
-                    let known = self.conversations.get_mut(&read.client.conn);
-                    let told = known.map_or(answer.zxid, |one| one.tell(answer.zxid));
-                    answer.set_zxid(told);
-                    out.reply(read.client.conn, read.request.slot, |out| out.extend(answer.bytes));
-                }
-                None => out.close(read.client.conn),
-            }
+        for request in std::mem::take(&mut self.read_only) {
+            self.answer_in_read_only(&groups, &request, out);
         }
         for (number, group) in groups.groups.iter().enumerate() {
             self.marks.follow(number as u32, group.tree().zxid());
@@ -417,39 +401,6 @@ impl Router {
         all.retain(|one| one.group != group);
         all.push(UnderWay { group, origin, batch });
     }
-}
-
-/// The answer to a read as the groups are; `None` if they lack what the client was shown, which does not come while nothing can be written, and while the
-/// znodes are on their way from one group to another.
-fn answer_as_is(groups: &Groups<'_>, read: &QueuedRead, shown: &ShownStamps) -> Option<Vec<u8>> {
-    let QueuedRead { client, request, op, body, refusal } = read;
-    let (home, mut bytes) = (groups.home().state, Vec::new());
-    if let Some(error) = refusal {
-        home.refuse(request.xid, *error, &mut bytes);
-        return Some(bytes);
-    }
-    match RequestPlace::of_read(groups, *op, body, client.dialect) {
-        RequestPlace::OnTheWay => return None,
-        RequestPlace::One { group, .. } if groups.level(group) < shown.of_others(group) => return None,
-        RequestPlace::One { group, .. } => {
-            let state = groups.get(group).map_or(home, |view| view.state);
-            state.answer(client, request.xid, *op, body, Guess::NONE, &mut bytes);
-        }
-        _ if groups.numbers().any(|group| groups.level(group) < shown.of_others(group)) => return None,
-        RequestPlace::All | RequestPlace::Several | RequestPlace::Sync => {
-            let mut union = Union::as_is(*groups, client);
-            let mut answer = Vec::new();
-            let result = union.answer(*op, body, &mut bytes, &mut answer);
-            if union.has_left {
-                return None;
-            }
-            home.write_answer(request.xid, union.shown, &mut bytes, |out| {
-                out.extend_from_slice(&answer);
-                result
-            });
-        }
-    }
-    Some(bytes)
 }
 
 /// Connection and session of a request.

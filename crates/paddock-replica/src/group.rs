@@ -1,7 +1,6 @@
 //! Parts that a member has for each Raft group: order, durability, requests under way.
 
-use paddock_proto::OpCode;
-use paddock_state::{Garbage, Now, QueuedRead};
+use paddock_state::{Garbage, Now};
 use paddock_tree::Origin;
 
 use crate::applied_position::AppliedPosition;
@@ -122,10 +121,9 @@ impl Group {
         self.read_only.is_active()
     }
 
-    /// True if a read is answered while nothing can be written. What has to see everything that was written is not, and nothing is while the state is in
-    /// doubt.
-    pub fn answers_in_read_only(&self, read: &QueuedRead) -> bool {
-        !self.read_only.refuses_reads() && read.op != OpCode::Sync
+    /// True if this member does not even answer reads: its state is old, in doubt, or its own past.
+    pub fn refuses_reads(&self) -> bool {
+        self.read_only.refuses_reads()
     }
 
     /// The home group's log says who begins this group, if that was not known.

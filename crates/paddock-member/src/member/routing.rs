@@ -1,9 +1,9 @@
 //! The way of clients' requests to the groups, while znodes are spread over several: through the member's router.
 
-use paddock_groups::{GroupView, Order, Router};
-use paddock_proto::{GroupsCommand, IdList, SessionId, Zxid};
+use paddock_groups::{GroupView, Order, ReadOnlyRequest, Router};
+use paddock_proto::{GroupsCommand, IdList, OpCode, SessionId, Zxid};
 use paddock_replica::{HeldState, Input, Replica, Replicated};
-use paddock_state::{ClientInput, Now, Outboxes};
+use paddock_state::{ClientInput, Now, Outboxes, QueuedRead};
 use paddock_tree::Command;
 use parking_lot::MutexGuard;
 
@@ -49,14 +49,19 @@ impl Member {
             return router.refuse(conn);
         }
         let home = &self.groups[0].group;
+        let needs_quorum = |read: &QueuedRead| self.config.linearizable_reads || read.op == OpCode::Sync;
         let input = match (&mut self.router, input) {
             (Some(router), input) if !home.is_read_only() => router.take(input),
-            (Some(router), ClientInput::Read(read))
-                if router.are_spread()
-                    && !self.config.linearizable_reads
-                    && home.answers_in_read_only(&read) =>
-            {
-                router.take_read_only(read);
+            (Some(router), ClientInput::Write { conn, request, .. }) if router.are_spread() => {
+                router.take_read_only(ReadOnlyRequest::Refused(conn, request));
+                None
+            }
+            (Some(router), ClientInput::Read(read)) if router.are_spread() && needs_quorum(&read) => {
+                router.take_read_only(ReadOnlyRequest::Refused(read.client.conn, read.request));
+                None
+            }
+            (Some(router), ClientInput::Read(read)) if router.are_spread() && !home.refuses_reads() => {
+                router.take_read_only(ReadOnlyRequest::Read(read));
                 None
             }
             (_, input) => Some(input),

@@ -1,0 +1,93 @@
+//! Requests that come while the home group's replica here cannot write: reads are answered as the groups are here.
+
+use paddock_proto::ErrorCode;
+use paddock_state::{ConnId, Outboxes, QueuedRead, RequestId};
+use paddock_tree::Guess;
+
+use super::Router;
+use crate::answer::RoutedAnswer;
+use crate::place::RequestPlace;
+use crate::shown::ShownStamps;
+use crate::union::Union;
+use crate::view::Groups;
+
+/// A request that comes while nothing can be written.
+#[derive(Debug)]
+pub enum ReadOnlyRequest {
+    Read(QueuedRead),
+    /// Needs a quorum.
+    Refused(ConnId, RequestId),
+}
+
+impl Router {
+    /// Takes a request of a client while nothing can be written. It is answered with the next turn.
+    pub fn take_read_only(&mut self, request: ReadOnlyRequest) {
+        self.read_only.push(request);
+    }
+
+    /// Answers as the groups are here, or closes the connection if they lack what its client was shown. The zxids of a connection's answers do not
+    /// fall when the mode begins or ends.
+    pub(super) fn answer_in_read_only(
+        &mut self,
+        groups: &Groups<'_>,
+        request: &ReadOnlyRequest,
+        out: &mut Outboxes,
+    ) {
+        let (conn, slot) = match request {
+            ReadOnlyRequest::Read(read) => (read.client.conn, read.request.slot),
+            ReadOnlyRequest::Refused(conn, request) => (*conn, request.slot),
+        };
+        let claimed = ShownStamps::elsewhere(self.claims.get(&conn).copied().unwrap_or_default());
+        let mut known = self.conversations.get_mut(&conn);
+        let shown = known.as_ref().map_or(&claimed, |one| one.shown());
+        let answer = match request {
+            // What came before has to be answered, and told, before it.
+            _ if known.as_ref().is_some_and(|one| !one.is_at_rest()) => None,
+            ReadOnlyRequest::Read(read) => answer_as_is(groups, read, shown),
+            ReadOnlyRequest::Refused(_, request) => {
+                let mut bytes = Vec::new();
+                groups.home().state.refuse(request.xid, ErrorCode::NotReadOnly, &mut bytes);
+                Some(bytes)
+            }
+        };
+        let Some(bytes) = answer else { return out.close(conn) };
+        let mut answer = RoutedAnswer::new(&bytes);
+        if let Some(one) = &mut known {
+            answer.set_zxid(one.tell(answer.zxid));
+        }
+        out.reply(conn, slot, |out| out.extend(answer.bytes));
+    }
+}
+
+/// The answer to a read as the groups are; `None` if they lack what the client was shown, which does not come while nothing can be written, and while the
+/// znodes are on their way from one group to another.
+fn answer_as_is(groups: &Groups<'_>, read: &QueuedRead, shown: &ShownStamps) -> Option<Vec<u8>> {
+    let QueuedRead { client, request, op, body, refusal } = read;
+    let (home, mut bytes) = (groups.home().state, Vec::new());
+    if let Some(error) = refusal {
+        home.refuse(request.xid, *error, &mut bytes);
+        return Some(bytes);
+    }
+    match RequestPlace::of_read(groups, *op, body, client.dialect) {
+        RequestPlace::OnTheWay => return None,
+        RequestPlace::One { group, .. } if groups.level(group) < shown.of_others(group) => return None,
+        RequestPlace::One { group, .. } => {
+            let state = groups.get(group).map_or(home, |view| view.state);
+            state.answer(client, request.xid, *op, body, Guess::NONE, &mut bytes);
+        }
+        _ if groups.numbers().any(|group| groups.level(group) < shown.of_others(group)) => return None,
+        RequestPlace::All | RequestPlace::Several | RequestPlace::Sync => {
+            let mut union = Union::as_is(*groups, client);
+            let mut answer = Vec::new();
+            let result = union.answer(*op, body, &mut bytes, &mut answer);
+            if union.has_left {
+                return None;
+            }
+            home.write_answer(request.xid, union.shown, &mut bytes, |out| {
+                out.extend_from_slice(&answer);
+                result
+            });
+        }
+    }
+    Some(bytes)
+}
