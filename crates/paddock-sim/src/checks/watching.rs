@@ -118,6 +118,11 @@ impl Watching {
         Ok(())
     }
 
+    /// The client is to be told of the changes up to this zxid as one with these identities, before it is shown any of them.
+    pub(crate) fn note_changes(&mut self, history: &impl WatchedHistory, zxid: Zxid, ids: &[Id]) {
+        self.play(history, zxid, ids);
+    }
+
     /// An event has come.
     pub(crate) fn tell<H: WatchedHistory>(
         &mut self,

@@ -50,7 +50,8 @@ impl JudgedClient {
                 Ok(())
             }
             Happening::Identified { zxid, ids } => {
-                self.show(order, *zxid)?;
+                // Events of changes up to here go by the former identities. Their answer has no zxid: it shows nothing, and may overtake them.
+                self.watching.note_changes(order, Zxid(order.before(*zxid) as i64), &self.ids);
                 self.ids = ids.clone();
                 Ok(())
             }
