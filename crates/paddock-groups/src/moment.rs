@@ -46,9 +46,11 @@ impl OrderMoment {
         self.rank != Rank::Shown
     }
 
-    /// True if an item that a group has applied moves it forward.
+    /// True if an item that a group has applied moves it forward. What has the stamp of the decision by chance comes before it, too, if it stands before the
+    /// item.
     pub(crate) fn is_pulled_by(self, group: u32, item: AppliedItem) -> bool {
-        self.is_of_change() && self.group == group && self.place > item.decided && self.stamp <= item.zxid
+        let is_behind = self.place > item.decided || self.place == item.decided && self.rank == Rank::Other;
+        self.is_of_change() && self.group == group && is_behind && self.stamp <= item.zxid
     }
 
     /// The moment to which it is moved by that.
@@ -69,6 +71,8 @@ mod tests {
         assert!(before.is_pulled_by(1, item) && own.is_pulled_by(1, item));
         assert!(!behind.is_pulled_by(1, item) && !before.is_pulled_by(2, item));
         assert!(!OrderMoment::of_change(1, Zxid(4)).is_pulled_by(1, item), "it is earlier anyway");
+        let by_chance = OrderMoment::of_change(1, Zxid(5));
+        assert!(by_chance.is_pulled_by(1, item) && by_chance.pulled_by(item) < own.pulled_by(item));
         let (before, own) = (before.pulled_by(item), own.pulled_by(item));
         let home = |stamp| OrderMoment::of_change(0, Zxid(stamp));
         let all = [home(5), before, own, OrderMoment::of_sight(Zxid(5)), home(6), behind];
