@@ -152,7 +152,7 @@ impl Router {
             for (conn, parcel) in outbox.iter() {
                 match parcel {
                     Parcel::Event(bytes) | Parcel::SharedEvent(bytes) => out.event_bytes(conn, bytes),
-                    other => self.take_parcel((0, 1), conn, other, Zxid(0)),
+                    other => self.take_parcel((0, 1), conn, other, home),
                 }
                 if let Some(one) = self.conversations.get_mut(&conn) {
                     one.pass_out(out, home);
@@ -208,6 +208,7 @@ impl Router {
         home: Zxid,
         groups: u32,
     ) {
+        let home = Some(home).filter(|_| self.are_spread || self.is_beginning);
         for (_, outbox) in mail.iter_mut() {
             for (conn, parcel) in outbox.iter() {
                 self.take_parcel((group, groups), conn, parcel, home);
@@ -222,7 +223,14 @@ impl Router {
         self.is_changed = true;
     }
 
-    fn take_parcel(&mut self, (group, groups): (u32, u32), conn: ConnId, parcel: Parcel<'_>, home: Zxid) {
+    /// `home` is the zxid of the home group's state while znodes are spread.
+    fn take_parcel(
+        &mut self,
+        (group, groups): (u32, u32),
+        conn: ConnId,
+        parcel: Parcel<'_>,
+        home: Option<Zxid>,
+    ) {
         match parcel {
             Parcel::Reply(slot, bytes) => {
                 let known = self.conversations.get_mut(&conn);
@@ -233,14 +241,16 @@ impl Router {
                 if group > 0 {
                     return;
                 }
-                let is_refused = RoutedAnswer::new(bytes).error == Some(MISPLACED.code());
-                self.passed.push(if is_refused {
+                // It tells less than its client was told before, if znodes have gone to other groups since it was asked for.
+                let is_late = home.is_some() || RoutedAnswer::new(bytes).error == Some(MISPLACED.code());
+                self.passed.push(if is_late {
                     Passed::Close(conn)
                 } else {
                     Passed::Reply(conn, slot, bytes.to_vec())
                 });
             }
             Parcel::Event(bytes) | Parcel::SharedEvent(bytes) => {
+                let home = home.unwrap_or_default();
                 let stamp = event_stamp(bytes).unwrap_or(home);
                 let one = self
                     .conversations

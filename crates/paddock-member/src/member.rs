@@ -214,8 +214,7 @@ impl Member {
             _locks: locks,
         };
         member.begin_others(others, &state, now);
-        let points = state.tree().split_points();
-        member.follow_map((!points.is_empty(), points.are_spread()), 1);
+        member.follow_map(state.tree().split_points().are_spread(), 1);
         Ok((member, state))
     }
 
@@ -511,16 +510,15 @@ impl Member {
             }
             None => {
                 let carrier = &mut self.carrier;
-                let (mut points, mut workers) = ((false, false), 0);
+                let (mut are_spread, mut workers) = (false, 0);
                 shell.change(|state, outboxes| {
                     put(state, outboxes);
                     carrier.follow_home(state.tree());
-                    let known = state.tree().split_points();
-                    points = (!known.is_empty(), known.are_spread());
+                    are_spread = state.tree().split_points().are_spread();
                     workers = outboxes.workers();
                 });
                 self.end_routes(shell);
-                self.follow_map(points, workers);
+                self.follow_map(are_spread, workers);
                 shell.members_changed();
                 self.found_new_groups(now);
             }
@@ -621,20 +619,24 @@ impl Member {
     /// Applies what a group has committed and sends the answers.
     fn apply(&mut self, at: usize, shell: &mut impl Shell) {
         let are_several = self.groups.len() > 1;
-        let MemberGroup { group, effects, writes, own_state, .. } = &mut self.groups[at];
+        let MemberGroup { effects, own_state, .. } = &self.groups[at];
         if effects.committed.is_empty() && !effects.locals {
             return;
         }
         if own_state.is_some() {
             return self.apply_in_other(at, shell);
         }
+        if effects.committed.iter().any(LogEntry::founds_groups) {
+            self.begin_routing();
+        }
+        let MemberGroup { group, effects, writes, .. } = &mut self.groups[at];
         let now = shell.now();
         #[cfg(feature = "testing")]
         shell.committed(&effects.committed);
         let mut replica = Replica::new(&mut self.presence, group);
         let mut applied = Applied::default();
         let Member { carrier, mail, router, .. } = self;
-        let (mut points, mut workers) = ((false, false), 0);
+        let (mut are_spread, mut workers) = (false, 0);
         shell.apply(&mut |mut held| {
             if let Some(router) = router.as_mut() {
                 let workers = held.parts().1.workers();
@@ -650,7 +652,7 @@ impl Member {
             if are_several {
                 let tree = held.parts().0.tree();
                 carrier.follow_home(tree);
-                points = (!tree.split_points().is_empty(), tree.split_points().are_spread());
+                are_spread = tree.split_points().are_spread();
                 workers = held.parts().1.workers();
             }
         });
@@ -663,7 +665,7 @@ impl Member {
         }
         self.found_new_groups(now);
         if are_several {
-            self.follow_map(points, workers);
+            self.follow_map(are_spread, workers);
             self.take_mail(0, shell);
             self.carry_between_groups();
         }

@@ -184,6 +184,11 @@ impl LogEntry {
         }
     }
 
+    /// True if there are more groups from this entry on.
+    pub fn founds_groups(&self) -> bool {
+        self.payload.first() == Some(&GROUPS)
+    }
+
     /// The level to which this entry raises the ensemble.
     pub fn raised_level(&self) -> Option<RaisedLevel> {
         let is_one = self.payload.first() == Some(&LEVEL);

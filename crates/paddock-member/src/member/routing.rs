@@ -81,12 +81,20 @@ impl Member {
             || self.groups.iter().any(is_known)
     }
 
-    /// The home group has applied something: from the moment on at which there are split points, requests are routed.
-    pub(super) fn follow_map(&mut self, (has_points, are_spread): (bool, bool), workers: usize) {
-        if has_points && self.router.is_none() && self.groups.len() > 1 {
+    /// Begins to note requests on their way to the home group. That has to be before any znode can lie in another one: by then the answers to all that was
+    /// asked before have left.
+    pub(super) fn begin_routing(&mut self) {
+        if self.router.is_none() {
             let fence = self.replica(0).submitted();
             let are_reads_linearizable = self.config.linearizable_reads;
             self.router = Some(Router::new(self.config.member, are_reads_linearizable, fence));
+        }
+    }
+
+    /// The home group has applied something: from the moment on at which znodes are spread, requests are routed.
+    pub(super) fn follow_map(&mut self, are_spread: bool, workers: usize) {
+        if self.groups.len() > 1 {
+            self.begin_routing();
         }
         if let Some(router) = self.router.as_mut().filter(|_| are_spread) {
             router.begin_spread();
