@@ -135,6 +135,11 @@ impl Conversation {
         }
     }
 
+    /// The client watches in any of these groups.
+    pub(crate) fn watch_in(&mut self, groups: impl Iterator<Item = u32>) {
+        self.watched.extend(groups);
+    }
+
     pub(crate) fn ask_write(&mut self, request: RequestId, op: OpCode, command: Vec<u8>) {
         self.push(request, What::Write { op, command });
     }

@@ -386,16 +386,26 @@ impl Router {
         }
     }
 
+    /// The conversation of a connection, which begins with its first request: its client may have been shown all that the home group has here.
+    fn conversation(&mut self, conn: ConnId, groups: &Groups<'_>) -> &mut Conversation {
+        self.conversation_from(conn, groups.home().tree().zxid(), groups)
+    }
+
+    /// The conversation of a connection, whose client was shown what it has said, and no less than `shown`.
+    fn conversation_from(&mut self, conn: ConnId, shown: Zxid, groups: &Groups<'_>) -> &mut Conversation {
+        let Router { conversations, claims, .. } = self;
+        conversations.entry(conn).or_insert_with(|| {
+            let seen = claims.remove(&conn).unwrap_or_default().max(shown);
+            let watches = groups.home().state.watches().has_any(conn);
+            let watched = groups.numbers().filter(|_| watches).collect();
+            Conversation::new(conn, SessionId::NONE, seen, watched)
+        })
+    }
+
     /// Gives a request to its conversation.
     fn sort_in(&mut self, input: ClientInput, groups: &Groups<'_>) {
         let (conn, session) = asker(&input);
-        let Router { conversations, claims, .. } = self;
-        let one = conversations.entry(conn).or_insert_with(|| {
-            let home = groups.home();
-            let seen = claims.remove(&conn).unwrap_or_default().max(home.tree().zxid());
-            let watches = home.state.watches().has_any(conn);
-            Conversation::new(conn, session, seen, groups.numbers().filter(|_| watches).collect())
-        });
+        let one = self.conversation(conn, groups);
         one.set_session(session);
         match input {
             ClientInput::Write { request, op, command, .. } => one.ask_write(request, op, command),

@@ -1,12 +1,12 @@
 //! Requests that come while the home group's replica here cannot write: reads are answered as the groups are here.
 
-use paddock_proto::ErrorCode;
+use paddock_proto::{ErrorCode, Zxid};
 use paddock_state::{ConnId, Outboxes, QueuedRead, RequestId};
 use paddock_tree::Guess;
 
 use super::Router;
 use crate::answer::RoutedAnswer;
-use crate::place::RequestPlace;
+use crate::place::{RequestPlace, sets_watch};
 use crate::shown::ShownStamps;
 use crate::union::Union;
 use crate::view::Groups;
@@ -37,13 +37,13 @@ impl Router {
             ReadOnlyRequest::Read(read) => (read.client.conn, read.request.slot),
             ReadOnlyRequest::Refused(conn, request) => (*conn, request.slot),
         };
-        let claimed = ShownStamps::elsewhere(self.claims.get(&conn).copied().unwrap_or_default());
-        let mut known = self.conversations.get_mut(&conn);
-        let shown = known.as_ref().map_or(&claimed, |one| one.shown());
+        let home = groups.home().tree().zxid();
+        let one = self.conversation_from(conn, Zxid(0), groups);
+        one.tell(home);
         let answer = match request {
             // What came before has to be answered, and told, before it.
-            _ if known.as_ref().is_some_and(|one| !one.is_at_rest()) => None,
-            ReadOnlyRequest::Read(read) => answer_as_is(groups, read, shown),
+            _ if !one.is_at_rest() => None,
+            ReadOnlyRequest::Read(read) => answer_as_is(groups, read, one.shown()),
             ReadOnlyRequest::Refused(_, request) => {
                 let mut bytes = Vec::new();
                 groups.home().state.refuse(request.xid, ErrorCode::NotReadOnly, &mut bytes);
@@ -51,10 +51,13 @@ impl Router {
             }
         };
         let Some(bytes) = answer else { return out.close(conn) };
-        let mut answer = RoutedAnswer::new(&bytes);
-        if let Some(one) = &mut known {
-            answer.set_zxid(one.tell(answer.zxid));
+        if let ReadOnlyRequest::Read(read) = request
+            && sets_watch(read.op, &read.body, read.client.dialect)
+        {
+            one.watch_in(groups.numbers());
         }
+        let mut answer = RoutedAnswer::new(&bytes);
+        answer.set_zxid(one.tell(answer.zxid));
         out.reply(conn, slot, |out| out.extend(answer.bytes));
     }
 }
