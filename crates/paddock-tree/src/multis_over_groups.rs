@@ -60,9 +60,7 @@ impl Tree {
         if writes.iter().any(|write| step(write).is_none()) {
             return Err(ErrorCode::MarshallingError);
         }
-        if self.removes_spread(&Write::Multi(writes.clone())) {
-            return Err(ErrorCode::NotEmpty);
-        }
+        self.check_spread(&Write::Multi(writes.clone()))?;
         let groups: BTreeSet<u32> = writes.iter().map(|write| self.group_of(write)).collect();
         let others: BTreeSet<u32> = groups.iter().copied().filter(|group| *group != 0).collect();
         if others.is_empty() {

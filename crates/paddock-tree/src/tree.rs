@@ -395,7 +395,7 @@ impl Tree {
     }
 
     pub(crate) fn has_had_its_time(&self, node: NodeId, now_ms: i64) -> bool {
-        if self.store.child_count(node) > 0 {
+        if self.store.child_count(node) > 0 || self.is_spread_below(node) {
             return false;
         }
         match self.store.kind(node) {

@@ -4,7 +4,7 @@ use hyper::StatusCode;
 use paddock_http::{Request, Response};
 use paddock_proto::GroupsCommand;
 use paddock_replica::OtherGroup;
-use paddock_tree::{FeatureLevel, SLOTS, Tree};
+use paddock_tree::{FeatureLevel, SLOTS, Tree, ZnodeKind};
 use serde_json::{Value, json};
 
 use super::parts::Admin;
@@ -107,6 +107,9 @@ pub(super) fn move_slots(admin: &Admin, request: Request) -> Response {
         };
         if !point.is_there() {
             return Some(format!("there is no znode {path}: create it first"));
+        }
+        if tree.znode(&path).is_some_and(|znode| matches!(znode.kind, ZnodeKind::Ephemeral(_))) {
+            return Some(format!("{path} is ephemeral, and will have no children"));
         }
         if group >= tree.groups().count() {
             return Some(format!("there is no group {group}"));

@@ -228,7 +228,18 @@ impl World {
                 names::SPLIT_POINTS.into_iter().find(|path| state.tree().acl(path) != expected(path))
             };
             if let Some(path) = process.look_at_group(group, differs).flatten() {
-                return Some(format!("member {number} has another {path} in group {group} than at home"));
+                let found = process.look_at_group(group, |state| {
+                    let tree = state.tree();
+                    format!(
+                        "{:?} with {:?}",
+                        tree.acl(path),
+                        tree.children_as_of(path, Zxid(i64::MAX)).map(|children| children.names)
+                    )
+                });
+                let expected = expected(path);
+                return Some(format!(
+                    "member {number} has {path} in group {group} with {found:?}, and at home {expected:?}"
+                ));
             }
         }
         None

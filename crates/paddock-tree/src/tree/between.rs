@@ -257,7 +257,7 @@ impl Tree {
 #[cfg(test)]
 mod tests {
     use paddock_proto::jute::Writer as _;
-    use paddock_proto::{Acl, IdList, OpCode, Perms, SessionId, encode};
+    use paddock_proto::{Acl, Create, CreateMode, IdList, OpCode, Perms, SessionId, encode};
 
     use super::*;
     use crate::features::RaisedLevel;
@@ -291,7 +291,7 @@ mod tests {
 
     fn create(tree: &mut Tree, path: &str) {
         let mut body = Vec::new();
-        encode::create_open(&mut body, path, None, paddock_proto::CreateMode::Persistent);
+        encode::create_open(&mut body, path, None, CreateMode::Persistent);
         apply(tree, OpCode::Create, &body);
     }
 
@@ -438,5 +438,36 @@ mod tests {
         let refused = home.apply(&Command::decode(&bytes).unwrap()).result;
         assert_eq!(refused, Err(ErrorCode::BadArguments));
         assert!(home.split_points().is_empty());
+    }
+
+    #[test]
+    fn a_split_point_with_slots_elsewhere_neither_expires_nor_becomes_ephemeral() {
+        let mut home = home(3);
+        let mut body = Vec::new();
+        encode::create_open(&mut body, "/a", None, CreateMode::Container);
+        apply(&mut home, OpCode::CreateContainer, &body);
+        create(&mut home, "/a/b");
+        delete(&mut home, "/a/b");
+        assert_eq!(home.expired_nodes(i64::MAX, 9), ["/a"]);
+        between(&mut home, GroupsCommand::Split { path: "/a" });
+        between(&mut home, GroupsCommand::Move { path: "/a", first: 0, last: 9, group: 1 });
+        assert_eq!(home.expired_nodes(i64::MAX, 9), [""; 0]);
+        let service = |tree: &mut Tree, write| {
+            let (session, ids) = (SessionId::NONE, IdList::NONE);
+            let command =
+                Command { session, time_ms: 9, member: 0, ids, enforces_quotas: false, write: Ok(write) };
+            tree.apply(&command).result.map(|_| ())
+        };
+        assert_eq!(service(&mut home, Write::DeleteContainer { path: "/a" }), Err(ErrorCode::NotEmpty));
+        // What is ephemeral is no split point with slots elsewhere either.
+        let create = |path| Create {
+            op: OpCode::Create,
+            path,
+            data: None,
+            acl: AclList::OPEN,
+            flags: 1,
+            ttl_ms: None,
+        };
+        assert_eq!(service(&mut home, Write::Create(create("/a"))), Err(ErrorCode::BadArguments));
     }
 }

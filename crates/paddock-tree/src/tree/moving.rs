@@ -19,7 +19,8 @@ const ITEM_BYTES: usize = 256 << 10;
 impl Tree {
     /// Moves slots of one group to another. Those of the home group go at once; another group is told to give them, and they go when all of them are here.
     pub(super) fn move_slots(&mut self, at: &Circumstances<'_>, path: &str, slots: (u16, u16), group: u32) {
-        if group >= self.groups.count() {
+        let is_ephemeral = |node| matches!(self.store.kind(node), ZnodeKind::Ephemeral(_));
+        if group >= self.groups.count() || self.store.find(path).is_some_and(is_ephemeral) {
             return;
         }
         let Some(from) = self.between_groups.split_points.begin_move(path, slots, group) else { return };

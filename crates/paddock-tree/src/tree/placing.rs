@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
 
 use paddock_proto::{
-    ErrorCode, GroupsCommand, Read, SessionId, Write, Zxid, is_at_or_below, parent_and_name,
+    CreateMode, ErrorCode, GroupsCommand, Read, SessionId, Write, Zxid, is_at_or_below, parent_and_name,
 };
 
 use super::Tree;
@@ -57,7 +57,7 @@ impl Tree {
             return Ok(());
         }
         if session == SessionId::NONE {
-            return if self.meets_held(write) { Err(MISPLACED) } else { Ok(()) };
+            return if self.meets_held(write) { Err(MISPLACED) } else { self.check_spread(write) };
         }
         let mut are_here = !self.between_groups.stalled.contains(&session);
         for_each_path(write, &mut |path| are_here &= self.has_place_of(path));
@@ -65,7 +65,15 @@ impl Tree {
             self.between_groups.stalled.insert(session);
             return Err(MISPLACED);
         }
-        if self.removes_spread(write) { Err(ErrorCode::NotEmpty) } else { Ok(()) }
+        self.check_spread(write)
+    }
+
+    /// Refuses what the znode of a split point with slots elsewhere cannot be: gone, or ephemeral. There may be children in other groups.
+    pub(crate) fn check_spread(&self, write: &Write<'_>) -> Result<(), ErrorCode> {
+        if self.removes_spread(write) {
+            return Err(ErrorCode::NotEmpty);
+        }
+        if self.makes_spread_ephemeral(write) { Err(ErrorCode::BadArguments) } else { Ok(()) }
     }
 
     /// True if a write touches what a part of a multi holds here.
@@ -91,18 +99,37 @@ impl Tree {
         let Ok(write) = &command.write else { return false };
         let mut are_here = !self.between_groups.stalled.contains(&command.session);
         for_each_path(write, &mut |path| are_here &= self.has_place_of(path));
-        !are_here || self.meets_held(write) || self.removes_spread(write)
+        !are_here || self.meets_held(write) || self.check_spread(write).is_err()
     }
 
     /// True if a write removes a split point with slots elsewhere: there may be children in them.
-    pub(crate) fn removes_spread(&self, write: &Write<'_>) -> bool {
+    fn removes_spread(&self, write: &Write<'_>) -> bool {
         match write {
             Write::RemoveRecursive { path, .. }
             | Write::Delete { path, .. }
-            | Write::TryRemove { path, .. } => self.split_points().are_spread_below(path),
+            | Write::TryRemove { path, .. }
+            | Write::DeleteContainer { path } => self.split_points().are_spread_below(path),
             Write::Multi(writes) => writes.iter().any(|write| self.removes_spread(write)),
             _ => false,
         }
+    }
+
+    /// True if a write makes the znode of a split point with slots elsewhere, and as an ephemeral one.
+    fn makes_spread_ephemeral(&self, write: &Write<'_>) -> bool {
+        match write {
+            Write::Create(create) => {
+                let is_ephemeral = create.mode().is_some_and(CreateMode::is_ephemeral);
+                is_ephemeral
+                    && self.split_points().get(create.path).is_some_and(|point| !point.slots().is_home())
+            }
+            Write::Multi(writes) => writes.iter().any(|write| self.makes_spread_ephemeral(write)),
+            _ => false,
+        }
+    }
+
+    /// True for the znode of a split point with slots elsewhere, or one above it.
+    pub(crate) fn is_spread_below(&self, node: NodeId) -> bool {
+        self.are_znodes_spread && self.split_points().are_spread_below(&self.store.path(node))
     }
 
     /// True if this group is the one that a path belongs to.

@@ -5,7 +5,9 @@ use std::fmt;
 use std::rc::Rc;
 
 use paddock_model::{Call, Model, Wish};
-use paddock_proto::{ErrorCode, EventKind, Id, MultiResult, SessionId, WriteReply, Zxid, is_at_or_below};
+use paddock_proto::{
+    CreateMode, ErrorCode, EventKind, Id, MultiResult, SessionId, WriteReply, Zxid, is_at_or_below,
+};
 use paddock_tree::{Change, MISPLACED};
 
 use super::super::watching::{Stamps, WatchedHistory};
@@ -232,16 +234,27 @@ impl OneOrder {
         Ok((WriteReply::Multi(results), changes))
     }
 
-    /// A split point with slots elsewhere cannot be removed, whether or not it has children.
+    /// A split point with slots elsewhere cannot be removed, whether or not it has children, and is no ephemeral znode.
     fn is_refused_as_spread(&self, call: &Call, result: &Result<WriteReply<'static>, ErrorCode>) -> bool {
-        let path = match &call.wish {
-            Wish::Delete { path, .. } | Wish::RemoveRecursive { path, .. } | Wish::TryRemove { path, .. } => {
-                path
+        let Err(error) = *result else { return false };
+        let refuses = |wish: &Wish| match wish {
+            Wish::Delete { path, .. }
+            | Wish::RemoveRecursive { path, .. }
+            | Wish::TryRemove { path, .. }
+            | Wish::DeleteContainer { path } => {
+                error == ErrorCode::NotEmpty
+                    && self.split_points.iter().any(|point| is_at_or_below(point, path))
             }
-            _ => return false,
+            Wish::Create { path, flags, .. } => {
+                let is_ephemeral = CreateMode::from_flags(*flags).is_some_and(CreateMode::is_ephemeral);
+                error == ErrorCode::BadArguments && is_ephemeral && self.split_points.contains(path)
+            }
+            _ => false,
         };
-        *result == Err(ErrorCode::NotEmpty)
-            && self.split_points.iter().any(|point| is_at_or_below(point, path))
+        match &call.wish {
+            Wish::Multi(wishes) => wishes.iter().any(refuses),
+            wish => refuses(wish),
+        }
     }
 
     /// Number of commands: the last position.
