@@ -39,8 +39,10 @@ pub(crate) struct Conversation {
     /// Number of events that have left.
     events_sent: u64,
     events_taken: u64,
-    /// A write has met a slot that its group does not have: nothing more is handed over before all that is under way there has come back.
+    /// A request has met a slot that its group does not have: nothing more is handed over before all that is under way there has come back.
     is_refused: bool,
+    /// A write was carried out before an earlier read was answered, which its group had refused.
+    has_overtaken: bool,
     /// Something was refused since the last tick: what is refused again at once would be for ever.
     was_refused: bool,
     /// The connection is closed behind what is answered already.
@@ -105,6 +107,7 @@ impl Conversation {
             events_sent: 0,
             events_taken: 0,
             is_refused: false,
+            has_overtaken: false,
             was_refused: false,
             is_ending: false,
         }
@@ -249,10 +252,15 @@ impl Conversation {
                 if matches!(asked.what, What::Write { .. }) {
                     answer.moment = OrderMoment::of_change(group, answer.zxid);
                 }
-                if is_refused || answer.error == Some(MISPLACED.code()) {
+                // Behind a refused write a group refuses all writes of its session. Behind a refused read it does not: they are not to be carried out again.
+                let is_read = matches!(asked.what, What::Read(_));
+                if is_refused && is_read || answer.error == Some(MISPLACED.code()) {
                     asked.stage = RequestStage::Waiting;
                     self.is_refused = true;
-                } else if asked.is_over_groups && answer.error.is_none() && answer.is_empty() {
+                    return true;
+                }
+                self.has_overtaken |= is_refused;
+                if asked.is_over_groups && answer.error.is_none() && answer.is_empty() {
                     asked.stage = RequestStage::Deciding { multi: answer.zxid.0 };
                 } else {
                     self.shown.note(group, answer.zxid);
@@ -284,14 +292,31 @@ impl Conversation {
         }
     }
 
+    /// True if the oldest read, which was asked again, shows something that came after a later write: it cannot be answered any more.
+    fn is_out_of_order(&self) -> bool {
+        let mut requests = self.requests.iter();
+        let Some(RoutedRequest { what: What::Read(_), stage: RequestStage::Answered { answer, .. }, .. }) =
+            requests.next().filter(|_| self.has_overtaken)
+        else {
+            return false;
+        };
+        requests.any(|later| match (&later.what, &later.stage) {
+            (What::Write { .. }, RequestStage::Answered { answer: own, .. }) => {
+                own.moment.stamp() < answer.zxid
+            }
+            _ => false,
+        })
+    }
+
     /// Does what can be done. Returns true if the connection is over.
     pub(crate) fn go_on(&mut self, turn: &mut Turn<'_, '_>) -> bool {
         self.look_at_lists(turn);
         while self.send_event(turn) || self.send_answer(turn) || self.ask_next(turn) {}
-        let is_over = self.is_ending && self.requests.is_empty();
+        let is_over = self.is_ending && self.requests.is_empty() || self.is_out_of_order();
         if is_over {
             turn.out.close(self.conn);
         }
+        self.has_overtaken &= !self.requests.is_empty();
         is_over
     }
 }

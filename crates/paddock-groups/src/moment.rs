@@ -41,6 +41,11 @@ impl OrderMoment {
         OrderMoment { place: stamp, rank: Rank::Shown, group: u32::MAX, stamp }
     }
 
+    /// The stamp of a change in its group; of a sight, the largest one that is shown.
+    pub(crate) fn stamp(self) -> Zxid {
+        self.stamp
+    }
+
     /// True for a change, and false for what shows several.
     pub(crate) fn is_of_change(self) -> bool {
         self.rank != Rank::Shown

@@ -241,7 +241,7 @@ impl Router {
                 if group > 0 {
                     return;
                 }
-                // It tells less than its client was told before, if znodes have gone to other groups since it was asked for.
+                // Such an answer tells less than its client was told before, if znodes have gone to other groups since it was asked for.
                 let is_late = home.is_some() || RoutedAnswer::new(bytes).error == Some(MISPLACED.code());
                 self.passed.push(if is_late {
                     Passed::Close(conn)

@@ -79,6 +79,9 @@ impl Conversation {
     /// Sends the answer to the oldest request, if there is one and it is its turn.
     pub(super) fn send_answer(&mut self, turn: &mut Turn<'_, '_>) -> bool {
         let events_sent = self.events_sent;
+        if self.is_out_of_order() {
+            return false;
+        }
         let mut groups = self.awaited();
         let Some(front) = self.requests.front_mut() else { return false };
         let RequestStage::Answered { answer, again_after } = &mut front.stage else { return false };

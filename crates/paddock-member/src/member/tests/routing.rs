@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use paddock_proto::{CreateMode, EventKind, GroupsCommand, WatchEvent, Zxid, encode};
+use paddock_proto::{CreateMode, EventKind, GroupsCommand, Stat, WatchEvent, Zxid, encode};
 use paddock_state::{Client, QueuedRead, Slot};
 use paddock_tree::{FeatureLevel, SLOTS, SplitPaths, slot_of};
 
@@ -50,10 +50,14 @@ impl Spread {
 
     /// Gives slots of the split point to groups.
     fn move_slots(&mut self, first: u16, last: u16, group: u32) {
+        self.begin_move(first, last, group);
+        self.settle();
+    }
+
+    fn begin_move(&mut self, first: u16, last: u16, group: u32) {
         let mut body = Vec::new();
         GroupsCommand::Move { path: POINT, first, last, group }.encode(&mut body);
         self.stage.member.take(&self.stage.shell, [Input::BetweenGroups(body)]);
-        self.settle();
     }
 
     /// Spreads all slots over all groups.
@@ -238,6 +242,29 @@ fn replies_come_in_order_and_their_zxids_do_not_fall() {
     assert_eq!(replies.len(), 80);
     assert!(replies.iter().all(|reply| reply.error.is_none()));
     assert!(replies.is_sorted_by_key(|reply| reply.zxid));
+}
+
+#[test]
+fn a_write_behind_a_read_whose_znode_has_moved_is_carried_out_once() {
+    let mut spread = Spread::start();
+    let child = format!("{POINT}/{}", name_in(1));
+    assert_eq!(spread.create(&child).error, None);
+    spread.begin_move(0, SLOTS - 1, 1);
+    spread.ask_get(&child, false);
+    for _ in 0..2 {
+        let mut body = Vec::new();
+        encode::set_data(&mut body, POINT, Some(b"new"), -1);
+        spread.ask(OpCode::SetData, body, true);
+        spread.ask_get(&child, false);
+    }
+    let replies = spread.replies();
+    assert_eq!((replies.len(), replies.iter().find(|reply| reply.error.is_some()).is_none()), (5, true));
+    assert!(replies.is_sorted_by_key(|reply| reply.zxid));
+    spread.ask_get(POINT, false);
+    let body = spread.reply().body;
+    let mut reader = Reader::new(&body);
+    reader.buffer().unwrap();
+    assert_eq!(Stat::decode(&mut reader).unwrap().version, 2);
 }
 
 #[test]
