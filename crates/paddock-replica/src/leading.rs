@@ -21,6 +21,9 @@ use crate::stamps::StampClock;
 /// Bytes of batches that make an entry full.
 const ENTRY_BYTES: usize = 1 << 20;
 
+/// Ticks after its last question for which a member counts as one that asks.
+const ASKING_TICKS: u32 = 5;
+
 #[derive(Debug)]
 pub(crate) struct Leading {
     /// Entries under construction: batches of all members. All but the last one are full, and wait until they may be proposed. There
@@ -43,6 +46,8 @@ pub(crate) struct Leading {
     has_unproposed_ends: bool,
     /// The last entry that a process of each member had acknowledged to this leader, before another process followed it.
     acknowledged_before: BTreeMap<u64, Acknowledged>,
+    /// Members that were started and ask to be admitted, or for the term, with the ticks for which that counts: they neither vote nor lead yet.
+    asking: BTreeMap<u64, u32>,
     /// The feature level that this leader has proposed last.
     proposed_level: FeatureLevel,
     /// The number of groups that this leader has proposed last.
@@ -75,6 +80,7 @@ impl Leading {
             ended_through: 0,
             has_unproposed_ends: false,
             acknowledged_before: BTreeMap::new(),
+            asking: BTreeMap::new(),
             proposed_level: FeatureLevel::NONE,
             proposed_groups: 1,
             proposed_roster: 0,
@@ -207,6 +213,20 @@ impl Leading {
     pub(crate) fn tick(&mut self) {
         self.has_proposed_unnamed = false;
         self.confirming.tick();
+        self.asking.retain(|_, ticks| {
+            *ticks -= 1;
+            *ticks > 0
+        });
+    }
+
+    /// A member has asked how things are. It does so at each tick until it has a say.
+    pub(crate) fn note_question(&mut self, member: u64) {
+        self.asking.insert(member, ASKING_TICKS);
+    }
+
+    /// True if a member has no say yet, as its questions show.
+    pub(crate) fn is_asking(&self, member: u64) -> bool {
+        self.asking.contains_key(&member)
     }
 
     pub(crate) fn has_named_ensemble(&self) -> bool {

@@ -256,6 +256,18 @@ mod tests {
     }
 
     #[test]
+    fn a_leader_that_is_to_leave_hands_the_lead_to_no_voter_that_would_not_vote() {
+        let mut change = change(&[2, 3, 4], true);
+        change.note_ready(2);
+        change.note_ready(4);
+        let membership = Membership::new(vec![1, 2, 3, 4], vec![]);
+        let less = Follower { matched: 99, ..FOLLOWER };
+        let followers = [(2, less), (3, FOLLOWER), (4, Follower { matched: 98, ..FOLLOWER })];
+        let actions = change.tick(&view(&membership, &followers));
+        assert!(actions.contains(&MembershipAction::HandOver { transferee: 2 }), "{actions:?}");
+    }
+
+    #[test]
     fn a_change_whose_newcomer_is_silent_is_given_up_once() {
         let mut change = change(&[1, 2], true);
         let learning = Membership::new(vec![1], vec![2]);

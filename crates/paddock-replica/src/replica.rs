@@ -17,12 +17,15 @@ mod peers;
 mod rosters;
 mod standing;
 
+use std::collections::BTreeMap;
+
 use paddock_proto::{OpCode, SessionId};
 use paddock_state::{ClientInput, ConnId, Now, Outboxes, ProvenIds, Resumption, Serving, TOUCH_DELAY_MS};
 use paddock_tree::{Command, Tree};
 
 use crate::founding::{FOUNDING_ROUND, reconfig_to};
 use crate::group::Group;
+use crate::membership::Follower;
 use crate::membership_change::{LeaderView, MembershipAction};
 use crate::message::{PeerMessage, Purpose};
 use crate::options::TICK_MS;
@@ -289,12 +292,31 @@ impl Replica<'_> {
 
     /// Hands the lead over, if this member has it and there is a member to take it.
     fn step_down(&mut self) {
-        if let Some(transferee) =
-            self.group.consensus.transferee().filter(|_| self.group.consensus.is_leader())
-        {
+        if let Some(transferee) = self.transferee().filter(|_| self.group.consensus.is_leader()) {
             tracing::info!(to = logged(transferee), "handing the lead over");
             self.hand_over(transferee);
         }
+    }
+
+    /// The members as this leader sees them. A member that has no say yet, because it was just started, is as good as away: it neither votes nor leads, and while
+    /// it is asked to lead nothing is proposed, nor is it admitted.
+    fn followers(&self) -> BTreeMap<u64, Follower> {
+        let is_asking =
+            |member: u64| self.group.leading.as_ref().is_some_and(|leading| leading.is_asking(member));
+        let mut followers = self.group.consensus.followers();
+        for (_, follower) in followers.iter_mut().filter(|(member, _)| is_asking(**member)) {
+            (follower.is_active, follower.is_heard) = (false, false);
+        }
+        followers
+    }
+
+    /// The voter that would lose the least time as leader, if there is another one that is there.
+    fn transferee(&self) -> Option<u64> {
+        let (own, followers) = (self.presence.options.member, self.followers());
+        let others = self.group.consensus.membership().voters.iter().filter(|id| **id != own);
+        let heard = others.filter_map(|id| Some((*id, followers.get(id)?)));
+        let heard = heard.filter(|(_, follower)| follower.is_heard);
+        heard.max_by_key(|(_, follower)| follower.matched).map(|(id, _)| id)
     }
 
     /// Hands the lead over if this leader's disk has become much slower than that of another voter.
@@ -302,7 +324,7 @@ impl Replica<'_> {
         if !self.group.consensus.takes_proposals() || self.group.consensus.is_changing() {
             return self.presence.sync_times.rest();
         }
-        let (own, followers) = (self.presence.options.member, self.group.consensus.followers());
+        let (own, followers) = (self.presence.options.member, self.followers());
         let others = self.group.consensus.membership().voters.iter().copied().filter(|voter| *voter != own);
         let can_lead = others.filter(|voter| {
             followers.get(voter).is_some_and(|follower| follower.is_heard && !follower.gets_snapshot)
@@ -330,8 +352,7 @@ impl Replica<'_> {
     /// Hands the lead over to a voter that wants it. One that is not heard cannot take it.
     fn on_wants_lead(&mut self, from: u64) {
         let has_vote = self.group.consensus.membership().voters.contains(&from);
-        let is_there =
-            || self.group.consensus.followers().get(&from).is_some_and(|follower| follower.is_heard);
+        let is_there = || self.followers().get(&from).is_some_and(|follower| follower.is_heard);
         if self.group.consensus.takes_proposals() && has_vote && is_there() {
             tracing::info!(to = logged(from), "handing the lead over to a member that asked for it");
             self.hand_over(from);
@@ -466,7 +487,7 @@ impl Replica<'_> {
             own: self.presence.options.member,
             membership: self.group.consensus.membership(),
             committed: self.group.consensus.committed(),
-            followers: self.group.consensus.followers(),
+            followers: self.followers(),
             others: if is_home { self.presence.rosters.others() } else { OtherGroups::NotAwaited },
         };
         for action in self.group.membership.tick(&view) {

@@ -82,15 +82,6 @@ impl Consensus {
         self.node.raft.prs().iter().map(follower).collect()
     }
 
-    /// The voter that would lose the least time as leader, if there is another one that is there.
-    pub(crate) fn transferee(&self) -> Option<u64> {
-        let followers = self.followers();
-        let others = self.membership.voters.iter().filter(|id| **id != self.node.raft.id);
-        let active = others.filter_map(|id| Some((*id, followers.get(id)?)));
-        let active = active.filter(|(_, follower)| follower.is_heard);
-        active.max_by_key(|(_, follower)| follower.matched).map(|(id, _)| id)
-    }
-
     /// The member runs in another process, whose disk may not hold what the one before had acknowledged: it has to say anew
     /// what it has. Returns the last entry that it had acknowledged to this leader: its term, if that is still known, and
     /// its index.

@@ -203,7 +203,9 @@ impl Target {
         }
         let mut goal = self.voters.clone();
         if !goal.contains(&view.own) {
-            let candidates = goal.iter().copied().filter(|id| voters.contains(id));
+            // A voter that would not vote does not take the lead, and nothing is proposed while it is asked to.
+            let may_lead = |id: &u64| voters.contains(id) && !missing.contains(id);
+            let candidates = goal.iter().copied().filter(may_lead);
             if let Some(transferee) =
                 candidates.max_by_key(|id| view.followers.get(id).map(|follower| follower.matched))
             {

@@ -300,7 +300,12 @@ impl Replica<'_> {
     fn on_greeting(&mut self, from: u64, Envelope { cluster, process }: Envelope, greeting: Greeting) {
         let condition = greeting.condition;
         match greeting.purpose {
-            Purpose::Question => self.answer_greeting(from, (cluster, process), &greeting),
+            Purpose::Question => {
+                if let Some(leading) = &mut self.group.leading {
+                    leading.note_question(from);
+                }
+                self.answer_greeting(from, (cluster, process), &greeting);
+            }
             Purpose::Answer { asker } if asker == self.presence.options.process => {}
             // Another process with this member's number has asked.
             Purpose::Answer { .. } => return,
