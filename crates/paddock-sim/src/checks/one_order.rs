@@ -5,9 +5,11 @@
 //! everything that clients were told is held against that order.
 
 mod answers;
+mod counted_names;
 pub(crate) mod group_log;
 pub(crate) mod history;
 mod judge;
+mod multi_results;
 pub(crate) mod order;
 mod seen_positions;
 mod sessions;

@@ -3,10 +3,8 @@
 //! A split point's own group counts only its own changes of the list, and the end of a session takes a group's ephemerals along with the group's zxid, not home's. So the pzxid of what
 //! lies at or below a split point is not compared, nor the cversion of the split point.
 
-use std::borrow::Cow;
-
-use paddock_model::{Answer, Call, Question, Wish};
-use paddock_proto::{ErrorCode, OpCode, Stat, WriteReply, Zxid, is_at_or_below, parent_and_name};
+use paddock_model::{Answer, Question, Wish};
+use paddock_proto::{ErrorCode, Stat, WriteReply, Zxid, is_at_or_below};
 
 type CommandResult = Result<WriteReply<'static>, ErrorCode>;
 
@@ -24,50 +22,6 @@ fn masked(stat: &Stat, path: &str, split_points: &[String]) -> Stat {
         masked.cversion = 0;
     }
     masked
-}
-
-/// Sequential names below a split point are counted by the home group, which has a part of the children: the name is taken as it was given, and must be free.
-pub(super) fn as_carried_out<'c>(
-    call: &'c Call,
-    result: &CommandResult,
-    split_points: &[String],
-) -> Cow<'c, Call> {
-    let wish = match (&call.wish, result) {
-        (Wish::Multi(wishes), Ok(WriteReply::Multi(results))) => {
-            let named = wishes.iter().zip(results).map(|(wish, result)| match result {
-                paddock_proto::MultiResult::Done(_, reply) => named(wish, reply, split_points),
-                paddock_proto::MultiResult::Failed(_) => None,
-            });
-            let named: Vec<Option<Wish>> = named.collect();
-            if named.iter().all(Option::is_none) {
-                return Cow::Borrowed(call);
-            }
-            let wishes = wishes.iter().zip(named).map(|(wish, named)| named.unwrap_or_else(|| wish.clone()));
-            Some(Wish::Multi(wishes.collect()))
-        }
-        (wish, Ok(reply)) => named(wish, reply, split_points),
-        _ => None,
-    };
-    match wish {
-        Some(wish) => Cow::Owned(Call { wish, ..call.clone() }),
-        None => Cow::Borrowed(call),
-    }
-}
-
-fn named(wish: &Wish, reply: &WriteReply<'_>, split_points: &[String]) -> Option<Wish> {
-    const SEQUENTIAL: i32 = 2;
-    let Wish::Create { op, path, data, acl, flags, ttl_ms } = wish else { return None };
-    let (WriteReply::Created { path: given } | WriteReply::CreatedWithStat { path: given, .. }) = reply
-    else {
-        return None;
-    };
-    let is_plain = matches!(op, OpCode::Create | OpCode::Create2) && (flags & !3) == 0;
-    let is_below_point =
-        parent_and_name(path).is_some_and(|(parent, _)| split_points.iter().any(|point| point == parent));
-    let goes = is_plain && flags & SEQUENTIAL != 0 && is_below_point;
-    let (data, acl) = (data.clone(), acl.clone());
-    let (path, flags, ttl_ms) = (given.to_string(), flags & !SEQUENTIAL, *ttl_ms);
-    goes.then_some(Wish::Create { op: *op, path, data, acl, flags, ttl_ms })
 }
 
 /// True if a command came to the same in its group and in one order.

@@ -9,6 +9,7 @@ use paddock_proto::{
 use paddock_replica::{Batch, LogEntry};
 use paddock_tree::{Command, GroupFounders, MISPLACED, MultiEnd, MultiOutcome, Outcome, Tree, for_each_path};
 
+use super::counted_names::ChildCounts;
 use super::order::{Logged, LoggedWrite, MultiParts};
 use crate::machine::setup::Settings;
 
@@ -22,14 +23,17 @@ pub(crate) struct GroupLog {
     zxids: Vec<Zxid>,
     /// Last number of each stream, in the home group.
     appended: BTreeMap<u32, u64>,
-    /// Multis over several groups that are not decided, in the home group.
+    /// Multis over several groups: in the home group those that are not decided, in another one those of which it holds a part.
     open: BTreeMap<i64, Call>,
+    /// Children that the home group counts for the command that is carried out.
+    counts: ChildCounts,
 }
 
 impl GroupLog {
     pub(super) fn new(group: u32) -> GroupLog {
         let (logged, zxids) = (Vec::new(), Vec::new());
-        GroupLog { group, tree: Tree::new(), logged, zxids, appended: BTreeMap::new(), open: BTreeMap::new() }
+        let (appended, open, counts) = (BTreeMap::new(), BTreeMap::new(), ChildCounts::default());
+        GroupLog { group, tree: Tree::new(), logged, zxids, appended, open, counts }
     }
 
     pub(super) fn logged(&self) -> &[Logged] {
@@ -62,6 +66,7 @@ impl GroupLog {
 
     fn carry_out(&mut self, command: &Command<'_>, writes: &mut Vec<LoggedWrite>) {
         let call = call(command);
+        self.counts = self.count_children(command, &call);
         let mut refusal = None;
         if let Some(mut removal) = self.tree.long_removal(command, Settings::REMOVED_AT_ONCE) {
             while refusal.is_none() {
@@ -92,6 +97,19 @@ impl GroupLog {
         self.note_streams();
     }
 
+    /// The counters by which the home group is to give names.
+    fn count_children(&self, command: &Command<'_>, call: &Call) -> ChildCounts {
+        let of = |wish: &Wish| ChildCounts::of(wish, &self.tree);
+        match command.write {
+            _ if self.group > 0 => ChildCounts::default(),
+            Ok(Write::BetweenGroups(GroupsCommand::Multi { request })) => of(&wish_of_multi(request)),
+            Ok(Write::BetweenGroups(GroupsCommand::Vote { multi, .. })) => {
+                self.open.get(&multi).map(|asked| of(&asked.wish)).unwrap_or_default()
+            }
+            _ => of(&call.wish),
+        }
+    }
+
     /// A command between groups has come to this; `received` is the number of the last item that the group had applied before.
     fn note_between(
         &mut self,
@@ -106,17 +124,15 @@ impl GroupLog {
             GroupsCommand::Item { number, decided, item } if self.tree.received_items() > received => {
                 let changes_znodes = item.changes_znodes();
                 self.logged.push(Logged::Item { number, decided, changes_znodes });
-                if let StreamItem::Settle { multi, is_done: true } = item {
-                    self.logged.push(Logged::Settled { multi, zxid });
-                }
+                self.note_part(item, zxid);
             }
             GroupsCommand::Multi { request } if outcome.result != Ok(WriteReply::Done) => {
                 // The multi concerned no other group, or is refused.
-                let wish = Wish::of(&Write::decode(OpCode::Multi, request));
+                let wish = wish_of_multi(request);
                 self.note(&Call { wish, ..call.clone() }, outcome, false, writes);
             }
             GroupsCommand::Multi { request } => {
-                let wish = Wish::of(&Write::decode(OpCode::Multi, request));
+                let wish = wish_of_multi(request);
                 self.open.insert(zxid.0, Call { wish, ..call.clone() });
                 self.note(call, outcome, false, writes);
             }
@@ -125,6 +141,24 @@ impl GroupLog {
                 self.note_multi(multi, asked, writes);
             }
             _ if self.group == 0 => self.note(call, outcome, false, writes),
+            _ => {}
+        }
+    }
+
+    /// An item that is applied in another group may be about its part of a multi.
+    fn note_part(&mut self, item: StreamItem<'_>, zxid: Zxid) {
+        match item {
+            StreamItem::Prepare { multi, command } => {
+                let asked = Command::decode(command).expect("the home group has carried it out");
+                self.open.insert(multi, call(&asked));
+            }
+            StreamItem::Settle { multi, is_done } => {
+                let asked = self.open.remove(&multi);
+                let outcome = asked.and_then(|call| self.tree.multi_outcome(call.session));
+                if let Some(MultiEnd::Done(own)) = outcome.filter(|_| is_done).map(|outcome| &outcome.end) {
+                    self.logged.push(Logged::Settled { multi, zxid, own: own.clone() });
+                }
+            }
             _ => {}
         }
     }
@@ -144,7 +178,7 @@ impl GroupLog {
         let Wish::Multi(wishes) = &call.wish else { return };
         let groups = wishes.iter().map(|wish| self.group_of(wish)).collect();
         let (result, parts) = match end {
-            MultiEnd::Done(_) => (Ok(WriteReply::Done), Some(MultiParts { multi, groups })),
+            MultiEnd::Done(own) => (Ok(WriteReply::Done), Some(MultiParts { multi, groups, own })),
             MultiEnd::Failed { operation, error } => {
                 let mut results = vec![MultiResult::Failed(None); operation as usize];
                 results.push(MultiResult::Failed(Some(error)));
@@ -155,7 +189,8 @@ impl GroupLog {
             MultiEnd::Busy => (Err(MISPLACED), None),
         };
         let level = self.tree.feature_level().0;
-        let write = LoggedWrite { stamp: zxid, call, result, portion: None, level, parts };
+        let counts = self.counts.clone();
+        let write = LoggedWrite { stamp: zxid, call, result, portion: None, level, parts, counts };
         self.logged.push(Logged::Write(Box::new(write.clone())));
         writes.push(write);
     }
@@ -175,7 +210,8 @@ impl GroupLog {
         let portion = goes_on.then(|| gone.map(|change| change.path.to_string()).collect());
         let (stamp, call, result) = (outcome.zxid, call.clone(), owned(outcome.result));
         let level = self.tree.feature_level().0;
-        let write = LoggedWrite { stamp, call, result, portion, level, parts: None };
+        let counts = self.counts.clone();
+        let write = LoggedWrite { stamp, call, result, portion, level, parts: None, counts };
         self.logged.push(Logged::Write(Box::new(write.clone())));
         writes.push(write);
     }
@@ -190,6 +226,10 @@ impl GroupLog {
             }
         }
     }
+}
+
+fn wish_of_multi(request: &[u8]) -> Wish {
+    Wish::of(&Write::decode(OpCode::Multi, request))
 }
 
 fn call(command: &Command<'_>) -> Call {

@@ -1,6 +1,6 @@
 //! The order itself: places of all commands, and the tree before and after each of them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::rc::Rc;
 
@@ -12,7 +12,9 @@ use paddock_tree::{Change, MISPLACED};
 
 use super::super::watching::{Stamps, WatchedHistory};
 use super::super::{Checked, ensure};
-use super::answers::{agree, as_carried_out};
+use super::answers::agree;
+use super::counted_names::ChildCounts;
+use super::multi_results::{PlacedResult, read_results};
 
 const CHECKER: &str = "one order";
 
@@ -29,6 +31,8 @@ pub(crate) struct LoggedWrite {
     pub(crate) level: u16,
     /// Parts of a multi that was carried out in several groups; its result says nothing then.
     pub(crate) parts: Option<MultiParts>,
+    /// Counters by which the home group has given names.
+    pub(crate) counts: ChildCounts,
 }
 
 /// A multi over several groups.
@@ -38,6 +42,8 @@ pub(crate) struct MultiParts {
     pub(crate) multi: i64,
     /// Group of each operation.
     pub(crate) groups: Vec<u32>,
+    /// Results of the home group's operations.
+    pub(crate) own: Vec<PlacedResult>,
 }
 
 /// Facts of a log, in its order.
@@ -59,6 +65,8 @@ pub(crate) enum Logged {
     Settled {
         multi: i64,
         zxid: Zxid,
+        /// Results of the group's operations.
+        own: Vec<PlacedResult>,
     },
 }
 
@@ -97,8 +105,8 @@ pub(crate) struct OneOrder {
     /// Positions behind the commands with a zxid, and behind those of which a part has it.
     by_zxid: BTreeMap<Zxid, Vec<usize>>,
     split_points: Vec<String>,
-    /// Zxids of the parts of multis, by group and multi.
-    settled: BTreeMap<(u32, i64), Zxid>,
+    /// Zxids and results of the parts of multis, by group and multi.
+    settled: BTreeMap<(u32, i64), (Zxid, Vec<PlacedResult>)>,
 }
 
 /// The zxid of the place; writes of other groups that have it as their own zxid come behind home; the decision that a write is pulled in front of, doubled; the
@@ -114,7 +122,7 @@ impl OneOrder {
         for (group, log) in logs.iter().filter(|(group, _)| **group > 0) {
             key_other(*group, log, &decisions, &mut keyed)?;
             settled.extend(log.iter().filter_map(|logged| match logged {
-                Logged::Settled { multi, zxid } => Some(((*group, *multi), *zxid)),
+                Logged::Settled { multi, zxid, own } => Some(((*group, *multi), (*zxid, own.clone()))),
                 _ => None,
             }));
         }
@@ -138,7 +146,7 @@ impl OneOrder {
     /// The next command, after all before it.
     fn carry_out(&mut self, key: Key, write: &LoggedWrite) -> Checked {
         let (place, _, _, _, group) = key;
-        let LoggedWrite { stamp, call, result, portion, level, parts } = write;
+        let LoggedWrite { stamp, call, result, portion, level, parts, counts } = write;
         let mut model = self.state(self.len()).clone();
         model.raise_level(*level);
         let mut write = write.clone();
@@ -158,7 +166,7 @@ impl OneOrder {
                 if !takes_none {
                     model.take_next(*stamp);
                 }
-                let mut call = as_carried_out(call, result, &self.split_points).into_owned();
+                let mut call = counts.clone().named(call, &self.split_points).into_owned();
                 if let Some(owner) = model.owner(call.session).filter(|_| group > 0) {
                     // Groups hear of a new owner one after the other.
                     call.member = owner;
@@ -177,7 +185,8 @@ impl OneOrder {
         };
         let session = call.session;
         let parts = parts.iter().flat_map(|parts| parts.groups.iter().map(|group| (*group, parts.multi)));
-        let mut zxids: Vec<Zxid> = parts.filter_map(|part| self.settled.get(&part).copied()).collect();
+        let mut zxids: Vec<Zxid> =
+            parts.filter_map(|part| self.settled.get(&part).map(|(zxid, _)| *zxid)).collect();
         zxids.push(*stamp);
         zxids.dedup();
         self.writes.push(PlacedWrite { group, place, write, changes });
@@ -201,18 +210,26 @@ impl OneOrder {
         parts: &MultiParts,
     ) -> Checked<(WriteReply<'static>, Vec<Change<'static>>)> {
         let Wish::Multi(wishes) = &write.call.wish else { unreachable!("only a multi has parts") };
-        let (mut results, mut changes) = (Vec::new(), Vec::new());
-        for (wish, group) in wishes.iter().zip(&parts.groups) {
-            let zxid =
-                if *group == 0 { Some(&write.stamp) } else { self.settled.get(&(*group, parts.multi)) };
+        let (mut expected, mut changes, mut counts) = (Vec::new(), Vec::new(), write.counts.clone());
+        let mut found = parts.own.clone();
+        for group in parts.groups.iter().filter(|group| **group > 0).collect::<BTreeSet<_>>() {
+            let settled = self.settled.get(&(*group, parts.multi));
             ensure!(
-                zxid.is_some(),
+                settled.is_some(),
                 CHECKER,
                 "group {group} has not settled its part of {:?}",
                 write.call.wish
             );
-            model.take_next(*zxid.unwrap_or(&write.stamp));
-            let mut call = Call { wish: Wish::Multi(vec![wish.clone()]), ..write.call.clone() };
+            found.extend(settled.iter().flat_map(|(_, own)| own.clone()));
+        }
+        for (wish, group) in wishes.iter().zip(&parts.groups) {
+            let settled = self.settled.get(&(*group, parts.multi)).map(|(zxid, _)| *zxid);
+            model.take_next(settled.unwrap_or(write.stamp));
+            let wish = match group {
+                0 => counts.named_step(wish, &self.split_points),
+                _ => wish.clone(),
+            };
+            let mut call = Call { wish: Wish::Multi(vec![wish]), ..write.call.clone() };
             call.member = model.owner(call.session).unwrap_or(call.member);
             let outcome = model.apply(&call);
             let done = match outcome.result {
@@ -224,14 +241,25 @@ impl OneOrder {
             ensure!(
                 done.is_some(),
                 CHECKER,
-                "{wish:?}, a part of {:?} at {}, was carried out in group {group}; at its place in one order it cannot be",
+                "{:?}, a part of {:?} at {}, was carried out in group {group}; at its place in one order it cannot be",
+                call.wish,
                 write.call.wish,
                 write.stamp
             );
-            results.extend(done);
+            expected.extend(done);
             changes.extend(outcome.changes);
         }
-        Ok((WriteReply::Multi(results), changes))
+        let results = read_results(found, &expected);
+        let expected = Ok(WriteReply::Multi(expected));
+        let found = results.map(WriteReply::Multi).ok_or(ErrorCode::MarshallingError);
+        ensure!(
+            agree(&write.call.wish, &found, &expected, &self.split_points),
+            CHECKER,
+            "{:?} came to {found:?} in its groups, at {}; in one order it comes to {expected:?}",
+            write.call.wish,
+            write.stamp
+        );
+        Ok((found.expect("that agrees with a result"), changes))
     }
 
     /// A split point with slots elsewhere cannot be removed, whether or not it has children, and is no ephemeral znode.

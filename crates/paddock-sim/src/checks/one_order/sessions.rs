@@ -169,7 +169,8 @@ impl JudgedClient {
             }
             Ask::Sync => self.position = self.position.max(shown.before(request.asked_at)),
             Ask::SetWatches { relative_zxid } => {
-                let now = Zxid(order.before(header.zxid) as i64);
+                // Nothing that the session was shown has to be told any more, also if it has the zxid of the answer.
+                let now = Zxid(order.before(header.zxid).max(self.position) as i64);
                 let since = Zxid(order.before(*relative_zxid) as i64);
                 let again = SetAgain {
                     relative_zxid: *relative_zxid,

@@ -4,12 +4,15 @@ use std::collections::BTreeMap;
 
 use paddock_model::{Call, Question, Wish};
 use paddock_proto::jute::Writer;
-use paddock_proto::{Acl, ErrorCode, EventKind, Id, OpCode, ReplyHeader, SessionId, WriteReply, Xid, Zxid};
+use paddock_proto::{
+    Acl, ErrorCode, EventKind, Id, MultiResult, OpCode, ReplyHeader, SessionId, WriteReply, Xid, Zxid,
+};
 use paddock_tree::MISPLACED;
 
+use super::counted_names::ChildCounts;
 use super::history::{AnsweredRequest, Happening, History};
 use super::judge::judge;
-use super::order::{Logged, LoggedWrite, OneOrder};
+use super::order::{Logged, LoggedWrite, MultiParts, OneOrder};
 use crate::ask::{Ask, AskedRequest};
 use crate::checks::watching::Watching;
 use crate::checks::{Checked, Violation};
@@ -87,8 +90,17 @@ impl HandMadeRun {
         result: Outcome,
     ) -> &mut HandMadeRun {
         let call = Call { session, member: 0, wish, ..Call::plain_create("/") };
-        let write = LoggedWrite { stamp: Zxid(stamp), call, result, portion: None, level: 0, parts: None };
+        let (stamp, counts) = (Zxid(stamp), ChildCounts::default());
+        let write = LoggedWrite { stamp, call, result, portion: None, level: 0, parts: None, counts };
         self.logs.entry(group).or_default().push(Logged::Write(Box::new(write)));
+        self
+    }
+
+    /// The home group had made this number of children when it carried out the last command of its log.
+    fn counted(&mut self, parent: &str, count: i32) -> &mut HandMadeRun {
+        let last = self.logs.get_mut(&HOME).and_then(|log| log.last_mut());
+        let Some(Logged::Write(write)) = last else { panic!("the last of the log is a command") };
+        write.counts = ChildCounts::one(parent, count);
         self
     }
 
@@ -383,16 +395,48 @@ fn writes_of_a_group_are_linearizable() {
     let mut body = Vec::new();
     body.put_string("/a/y");
     story.answer(BEN, request, 9, None, &body);
-    story.fails("before one of group 1");
+    story.fails("behind what was acknowledged before it was asked for");
 }
 
 #[test]
-fn sequential_names_of_a_split_point_are_taken_as_they_were_given() {
+fn sequential_names_of_a_split_point_are_those_that_home_counts() {
     let mut story = HandMadeRun::new();
     story.write(B, 10, ANN, create("/a/x", 0), created("/a/x"));
-    story.write(HOME, 11, ANN, create("/a/s-", 2), created("/a/s-0000000000"));
+    story.write(HOME, 11, ANN, create("/a/s-", 2), created("/a/s-0000000000")).counted("/a", 0);
     story.read(ANN, 11, names(&["s-0000000000", "x"]), false);
+    // The names of home's next children are taken, and those of one tree's would not be.
+    story.write(HOME, 12, ANN, create("/a/s-0000000002", 0), created("/a/s-0000000002"));
+    story.write(HOME, 13, ANN, create("/a/s-", 2), Err(ErrorCode::NodeExists)).counted("/a", 2);
     story.holds();
-    story.write(HOME, 12, ANN, create("/a/s-", 2), created("/a/s-0000000000"));
+    story.write(HOME, 14, ANN, create("/a/s-", 2), created("/a/s-0000000002")).counted("/a", 2);
     story.fails("it comes to Err(NodeExists)");
+}
+
+#[test]
+fn results_of_a_multi_are_those_of_its_groups() {
+    let story = |version: i32| {
+        let mut story = HandMadeRun::new();
+        let wishes = vec![create("/a/x", 0), create("/a/s-", 2)];
+        story.ask(ANN, Ask::Write(Wish::Multi(wishes.clone())));
+        story.log(HOME, 20, ANN, Wish::Multi(wishes), done()).counted("/a", version).append(B, 1);
+        let result = |path: &str| {
+            let reply = WriteReply::Created { path: path.to_owned().into() };
+            let mut encoded = Vec::new();
+            MultiResult::Done(OpCode::Create, reply).encode(&mut encoded);
+            encoded
+        };
+        let own = vec![(1, result("/a/s-0000000004"))];
+        let Some(Logged::Write(write)) =
+            story.logs.get_mut(&HOME).and_then(|log| log.iter_mut().rev().nth(1))
+        else {
+            panic!("a command is in front of what it appends")
+        };
+        write.parts = Some(MultiParts { multi: 20, groups: vec![B, HOME], own });
+        story.item(B, 1, 20);
+        let settled = Logged::Settled { multi: 20, zxid: Zxid(22), own: vec![(0, result("/a/x"))] };
+        story.logs.entry(B).or_default().push(settled);
+        story
+    };
+    story(4).holds();
+    story(3).fails("in one order it comes to");
 }
