@@ -45,6 +45,11 @@ impl Spread {
         self.logs.get(&group)?.zxid_after(index)
     }
 
+    /// The largest zxid that any group has come to.
+    pub(crate) fn last_zxid(&self) -> Zxid {
+        self.logs.values().map(GroupLog::last_zxid).max().unwrap_or_default()
+    }
+
     /// The run is over: puts all commands into one order.
     pub(crate) fn order(&self, split_points: &[&str]) -> Checked<OneOrder> {
         let logs: BTreeMap<u32, &[Logged]> =

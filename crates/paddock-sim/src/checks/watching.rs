@@ -4,6 +4,8 @@
 //! Whenever a client is shown a zxid, the changes up to that zxid are played to the table of its watches: what they wake must
 //! have been told by then, in that order.
 
+mod over_groups;
+
 use std::collections::{BTreeSet, VecDeque};
 
 use paddock_proto::{AddWatchMode, EventKind, Id, Perms, SetWatches, WatcherKind, Zxid};
@@ -103,6 +105,19 @@ pub(crate) struct SetAgain {
     pub(crate) now: Zxid,
     /// Watches that are set at once, at most. Those of a longer request are set in states between these two.
     pub(crate) watches_per_turn: usize,
+    /// Over several groups, where the state may be later than the answer's zxid: the last that any member had when the answer came.
+    pub(crate) latest: Zxid,
+}
+
+/// Watches that a setWatches has to do with, as the state of its zxid has them.
+#[derive(Debug)]
+struct FoundAgain {
+    /// Events that tell at once what has changed.
+    expected: Vec<ToldEvent>,
+    /// Watches on znodes that have not changed.
+    left: Table,
+    /// Watches on znodes that have changed, and that the client may not read.
+    hidden: Table,
 }
 
 impl Watching {
@@ -338,7 +353,7 @@ impl Watching {
         history: &H,
         ids: &[Id],
     ) -> Checked {
-        let SetAgain { relative_zxid, since, now, watches_per_turn } = *again;
+        let SetAgain { relative_zxid, since, now, watches_per_turn, .. } = *again;
         let is_at_once = self.known.count() <= watches_per_turn;
         let mut left = Table::default();
         // Watches of znodes that have changed and that the client may not read now. It may have been told of them when it could.
@@ -375,44 +390,13 @@ impl Watching {
                 Some(_) => drop(left.children.insert(path.clone())),
             }
         }
-        let mut uncertain = Table::default();
+        if !H::HAS_MOMENTS {
+            return self.set_over_groups(again, history, ids, FoundAgain { expected, left, hidden });
+        }
         let mut told = std::mem::take(&mut self.caught_up);
         let between = std::mem::take(&mut self.between);
         self.is_setting = false;
-        if !H::HAS_MOMENTS {
-            told.extend(between);
-            for (kind, path) in &expected {
-                let is_told = told.iter().any(|(_, about)| about == path);
-                ensure!(
-                    is_told,
-                    CHECKER,
-                    "watches are set again, and {told:?} is told, but not {kind:?} of {path}"
-                );
-            }
-            for event @ (_, path) in &told {
-                let behind = |at: &Zxid| history.changes_behind(*at).map(|(next, _)| next);
-                let mut later = std::iter::successors(behind(&now), behind);
-                let is_about = |change: &Change<'_>| *change.path == **path;
-                let changes = |at: Zxid| history.changes_at(at).is_some_and(|all| all.iter().any(is_about));
-                ensure!(
-                    expected.contains(event)
-                        || history.tells_lists_again(path)
-                        || hidden.data.contains(path)
-                        || hidden.children.contains(path)
-                        || later.any(changes),
-                    CHECKER,
-                    "watches are set again, and {event:?} is told, which has not come about since {relative_zxid}"
-                );
-            }
-            told.iter().for_each(|(kind, path)| {
-                left.forget_woken(*kind, path);
-                hidden.forget_woken(*kind, path);
-            });
-            left.data.append(&mut hidden.data);
-            left.children.append(&mut hidden.children);
-            // A znode that came and went before its watch was set is not told of.
-            uncertain.exist = std::mem::take(&mut left.exist);
-        } else if is_at_once {
+        if is_at_once {
             ensure!(
                 told == expected && between.is_empty(),
                 CHECKER,
@@ -450,10 +434,7 @@ impl Watching {
         left.persistent = std::mem::take(&mut self.known.persistent);
         left.recursive = std::mem::take(&mut self.known.recursive);
         (self.known, self.held, self.through) = (left.clone(), left, now);
-        if !H::HAS_MOMENTS {
-            self.known.exist.extend(uncertain.exist.iter().cloned());
-            self.uncertain = uncertain;
-        } else if !is_at_once {
+        if !is_at_once {
             self.known.data.extend(hidden.data.iter().cloned());
             self.known.children.extend(hidden.children.iter().cloned());
             self.uncertain = hidden;

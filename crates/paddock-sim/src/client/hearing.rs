@@ -244,7 +244,7 @@ impl SimClient {
                 check_error(&request.ask, header, None)?;
                 let now = header.zxid;
                 let (since, watches_per_turn) = (relative_zxid, checks.watches_per_turn);
-                let again = SetAgain { relative_zxid, since, now, watches_per_turn };
+                let again = SetAgain { relative_zxid, since, now, watches_per_turn, latest: now };
                 // Identities that the client has shown since, and that were taken at once, count for what it asks from then on.
                 self.watching.set_again(&again, &checks.truth, &request.ids)?;
             }

@@ -53,7 +53,8 @@ impl SimClient {
         self.has_enough |= is_refused && is_set_again;
         let (session, ask, body) = (self.session, request.ask.clone(), body.to_vec());
         if let Some(spread) = &mut checks.spread {
-            let answered = AnsweredRequest { request, header, body, watches_per_turn, is_newest };
+            let latest = spread.last_zxid();
+            let answered = AnsweredRequest { request, header, body, watches_per_turn, latest, is_newest };
             spread.history.note(self.number, session, Happening::Answered(Box::new(answered)));
         }
         match ask {

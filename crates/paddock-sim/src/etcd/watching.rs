@@ -145,6 +145,7 @@ pub(crate) fn show(changes: &Changes, watching: &mut Watching, ask: &Ask, reply:
                 since: *relative_zxid,
                 now,
                 watches_per_turn: usize::MAX,
+                latest: now,
             };
             watching.set_again(&again, changes, &[])?;
         }

@@ -44,6 +44,10 @@ impl GroupLog {
         self.zxids.get(usize::try_from(index.checked_sub(1)?).ok()?).copied()
     }
 
+    pub(super) fn last_zxid(&self) -> Zxid {
+        self.tree.zxid()
+    }
+
     /// The next entry. Returns the commands in it that counted.
     pub(super) fn apply(&mut self, entry: &LogEntry) -> Vec<LoggedWrite> {
         if let Some(raised) = entry.raised_level() {

@@ -53,6 +53,8 @@ pub(crate) struct AnsweredRequest {
     pub(crate) body: Vec<u8>,
     /// Watches of a setWatches that a member sets at once, at most.
     pub(crate) watches_per_turn: usize,
+    /// Largest zxid of any group when the answer came.
+    pub(crate) latest: Zxid,
     /// A read is to show what is newest, as a sync would.
     pub(crate) is_newest: bool,
 }

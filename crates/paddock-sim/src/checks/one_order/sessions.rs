@@ -177,6 +177,7 @@ impl JudgedClient {
                     since,
                     now,
                     watches_per_turn: answered.watches_per_turn,
+                    latest: now.max(Zxid(order.before(answered.latest.next()) as i64)),
                 };
                 self.watching.set_again(&again, order, &request.ids)?;
             }
@@ -271,7 +272,12 @@ impl JudgedClient {
             self.reads_at(order, self.position, question, asker),
             self.reads_at(order, order.len(), question, asker)
         );
-        self.position = right.unwrap_or_default();
+        let right = right.unwrap_or_default();
+        if right > self.position {
+            // The answer shows it.
+            self.show_position(order, right)?;
+        }
+        self.position = right;
         Ok(())
     }
 

@@ -1,5 +1,7 @@
 //! Histories made by hand, right and wrong ones.
 
+mod coming_back;
+
 use std::collections::BTreeMap;
 
 use paddock_model::{Call, Question, Wish};
@@ -28,6 +30,8 @@ struct HandMadeRun {
     logs: BTreeMap<u32, Vec<Logged>>,
     history: History,
     xid: i32,
+    /// Largest zxid of any group, when answers come from now on.
+    latest: Zxid,
 }
 
 type Outcome = Result<WriteReply<'static>, ErrorCode>;
@@ -71,7 +75,8 @@ fn client(session: SessionId) -> usize {
 
 impl HandMadeRun {
     fn new() -> HandMadeRun {
-        let mut story = HandMadeRun { logs: BTreeMap::new(), history: History::default(), xid: 0 };
+        let (logs, history) = (BTreeMap::new(), History::default());
+        let mut story = HandMadeRun { logs, history, xid: 0, latest: Zxid(0) };
         for session in [ANN, BEN] {
             story.log(HOME, session.0, session, Wish::CreateSession { timeout_ms: 4000 }, done());
             let (ids, watching) = (vec![Id::new("ip", "10.0.0.1")], Box::new(Watching::default()));
@@ -139,7 +144,8 @@ impl HandMadeRun {
     ) {
         let header = ReplyHeader { xid: request.xid, zxid: Zxid(zxid), error };
         let (body, watches_per_turn, is_newest) = (body.to_vec(), 1000, false);
-        let answered = AnsweredRequest { request, header, body, watches_per_turn, is_newest };
+        let latest = self.latest;
+        let answered = AnsweredRequest { request, header, body, watches_per_turn, latest, is_newest };
         self.history.note(client(session), session, Happening::Answered(Box::new(answered)));
     }
 
