@@ -56,12 +56,20 @@ impl<'a> Groups<'a> {
             && other.tree().session_moves(session) == home.session_moves(session)
     }
 
-    /// True if each group has the slots of a split point that are its own by the map, and none is on its way.
+    /// True if each group has the slots of a split point that are its own by the map, and no others, and none is on its way. The home group's replica, whose
+    /// map it is, may be behind the others.
     pub(crate) fn have_slots_of(&self, path: &str, point: &SplitPoint) -> bool {
         let has_run = |(first, last, group): (u16, u16, u32)| {
             group == 0 || self.get(group).is_some_and(|view| view.tree().has_slots(path, first..=last))
         };
-        point.leaving().is_none() && point.slots().runs().all(has_run)
+        let has_no_others = |group: u32| {
+            let runs = point.slots().runs().filter(|(_, _, of)| *of == group);
+            let count = runs.map(|(first, last, _)| usize::from(last - first) + 1).sum();
+            self.get(group).is_none_or(|view| view.tree().slot_count(path) == count)
+        };
+        point.leaving().is_none()
+            && point.slots().runs().all(has_run)
+            && self.numbers().skip(1).all(has_no_others)
     }
 
     /// True if the group has applied something of this start of the process: it takes nothing of an earlier one any more.

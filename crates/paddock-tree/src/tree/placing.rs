@@ -9,7 +9,7 @@ use paddock_proto::{
 
 use super::Tree;
 use crate::between_groups::OWN;
-use crate::split_points::{ancestor_in, slot_of};
+use crate::split_points::{SlotMap, ancestor_in, slot_of};
 use crate::store::NodeId;
 use crate::write_paths::for_each_path;
 use crate::{Changes, Command};
@@ -146,6 +146,13 @@ impl Tree {
     pub fn has_slots(&self, path: &str, mut slots: RangeInclusive<u16>) -> bool {
         let own = self.between_groups.own_slots.get(path);
         own.is_some_and(|own| slots.all(|slot| own.group(slot) == OWN))
+    }
+
+    /// Number of slots of a split point that are this group's, which is not the home group.
+    pub fn slot_count(&self, path: &str) -> usize {
+        let own = self.between_groups.own_slots.get(path);
+        let runs = own.into_iter().flat_map(SlotMap::runs).filter(|(_, _, group)| *group == OWN);
+        runs.map(|(first, last, _)| usize::from(last - first) + 1).sum()
     }
 
     /// True if all znodes that a read is about are this group's.
