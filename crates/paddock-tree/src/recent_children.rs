@@ -15,6 +15,7 @@ const KEPT: usize = 16 << 10;
 /// A child that came or went.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct RecentChild {
+    /// Place in the order of all groups: the transaction's zxid, or that of a decision whose item came behind it.
     zxid: Zxid,
     path: String,
     has_come: bool,
@@ -48,6 +49,12 @@ impl RecentChildren {
             let dropped = self.changes.pop_front();
             self.known_behind = dropped.map_or(self.known_behind, |dropped| dropped.zxid);
         }
+    }
+
+    /// An item was applied: what stands before it, or comes from it, comes no later than its decision.
+    pub(crate) fn pull_forward(&mut self, decided: Zxid) {
+        let later = self.changes.iter_mut().rev().take_while(|change| change.zxid > decided);
+        later.for_each(|change| change.zxid = decided);
     }
 
     /// All changes of children behind this zxid are known.
@@ -103,10 +110,12 @@ mod tests {
         let (came, went) = (("x", true, Zxid(5)), ("x", false, Zxid(8)));
         assert_eq!((behind(4), behind(5), behind(8)), (vec![went, came], vec![went], vec![]));
         assert_eq!([3, 4, 5].map(|zxid| recent.reach_back_to(Zxid(zxid))), [false, true, true]);
+        recent.pull_forward(Zxid(7));
+        assert_eq!(recent.behind("/a", Zxid(6)).collect::<Vec<_>>(), [("x", false, Zxid(7))]);
         for zxid in 9..9 + KEPT as i64 {
             note_one(&mut recent, zxid);
         }
-        assert_eq!([7, 8].map(|zxid| recent.reach_back_to(Zxid(zxid))), [false, true]);
+        assert_eq!([6, 7].map(|zxid| recent.reach_back_to(Zxid(zxid))), [false, true]);
     }
 
     fn note_one(recent: &mut RecentChildren, zxid: i64) {

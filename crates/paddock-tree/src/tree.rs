@@ -204,7 +204,7 @@ impl Tree {
         command: &Command<'a>,
         changes: &mut Changes<'a>,
     ) -> Result<WriteReply<'a>, ErrorCode> {
-        let decided = self.zxid;
+        let (decided, items) = (self.zxid, self.applied_items.len());
         if self.are_znodes_spread && self.is_about_points(command) {
             // The other groups are told. The place of that is one that no change has.
             self.take_zxid();
@@ -212,6 +212,9 @@ impl Tree {
         let result = self.dispatch(command, changes);
         self.tell_points(decided);
         self.note_recent_children(changes);
+        for item in &self.applied_items[items..] {
+            self.recent_children.pull_forward(item.decided);
+        }
         result
     }
 
