@@ -17,6 +17,8 @@ const KEPT: usize = 16 << 10;
 struct RecentChild {
     /// Place in the order of all groups: the transaction's zxid, or that of a decision whose item came behind it.
     zxid: Zxid,
+    /// Place of what other groups did with it: less than `zxid` in the home group for the end of a session.
+    elsewhere: Zxid,
     path: String,
     has_come: bool,
 }
@@ -30,8 +32,13 @@ pub(crate) struct RecentChildren {
 }
 
 impl RecentChildren {
-    /// A transaction has made these changes.
-    pub(crate) fn note(&mut self, zxid: Zxid, changes: &Changes<'_>, is_point: impl Fn(&str) -> bool) {
+    /// A transaction has made these changes, and other groups what it has decided for them, at `elsewhere`.
+    pub(crate) fn note(
+        &mut self,
+        (zxid, elsewhere): (Zxid, Zxid),
+        changes: &Changes<'_>,
+        is_point: impl Fn(&str) -> bool,
+    ) {
         if self.known_behind == Zxid(0) {
             self.known_behind = Zxid(zxid.0 - 1);
         }
@@ -42,7 +49,8 @@ impl RecentChildren {
                 _ => continue,
             };
             if parent_and_name(&change.path).is_some_and(|(parent, _)| is_point(parent)) {
-                self.changes.push_back(RecentChild { zxid, path: change.path.to_string(), has_come });
+                let path = change.path.to_string();
+                self.changes.push_back(RecentChild { zxid, elsewhere, path, has_come });
             }
         }
         while self.changes.len() > KEPT {
@@ -54,12 +62,21 @@ impl RecentChildren {
     /// An item was applied: what stands before it, or comes from it, comes no later than its decision.
     pub(crate) fn pull_forward(&mut self, decided: Zxid) {
         let later = self.changes.iter_mut().rev().take_while(|change| change.zxid > decided);
-        later.for_each(|change| change.zxid = decided);
+        later.for_each(|change| (change.zxid, change.elsewhere) = (decided, decided));
     }
 
     /// All changes of children behind this zxid are known.
     pub(crate) fn reach_back_to(&self, zxid: Zxid) -> bool {
         self.known_behind != Zxid(0) && zxid >= self.known_behind
+    }
+
+    /// True if a transaction is to be seen as of a zxid in other groups, and not here.
+    pub(crate) fn are_split_at(&self, point: &str, zxid: Zxid) -> bool {
+        let mut later = self.changes.iter().rev().take_while(|change| change.zxid > zxid);
+        later.any(|change| {
+            change.elsewhere <= zxid
+                && parent_and_name(&change.path).is_some_and(|(parent, _)| parent == point)
+        })
     }
 
     /// Zxid of the last change of a znode's children that is known until a zxid.
@@ -100,7 +117,8 @@ mod tests {
         let mut recent = RecentChildren::default();
         assert!(!recent.reach_back_to(Zxid(100)), "nothing was applied yet");
         let mut note = |zxid, kind, path: &str| {
-            recent.note(Zxid(zxid), &[change(kind, path)].into_iter().collect(), |path| path == "/a");
+            let zxid = (Zxid(zxid), Zxid(zxid));
+            recent.note(zxid, &[change(kind, path)].into_iter().collect(), |path| path == "/a");
         };
         note(5, EventKind::NodeCreated, "/a/x");
         note(6, EventKind::NodeDataChanged, "/a/x");
@@ -112,14 +130,17 @@ mod tests {
         assert_eq!([3, 4, 5].map(|zxid| recent.reach_back_to(Zxid(zxid))), [false, true, true]);
         recent.pull_forward(Zxid(7));
         assert_eq!(recent.behind("/a", Zxid(6)).collect::<Vec<_>>(), [("x", false, Zxid(7))]);
-        for zxid in 9..9 + KEPT as i64 {
+        note_one(&mut recent, 12);
+        assert_eq!([10, 11, 12].map(|zxid| recent.are_split_at("/a", Zxid(zxid))), [false, true, false]);
+        assert!(!recent.are_split_at("/b", Zxid(11)));
+        for zxid in 13..13 + KEPT as i64 {
             note_one(&mut recent, zxid);
         }
-        assert_eq!([6, 7].map(|zxid| recent.reach_back_to(Zxid(zxid))), [false, true]);
+        assert_eq!([11, 12].map(|zxid| recent.reach_back_to(Zxid(zxid))), [false, true]);
     }
 
     fn note_one(recent: &mut RecentChildren, zxid: i64) {
         let changes = [change(EventKind::NodeCreated, "/a/z")].into_iter().collect();
-        recent.note(Zxid(zxid), &changes, |path| path == "/a");
+        recent.note((Zxid(zxid), Zxid(zxid - 1)), &changes, |path| path == "/a");
     }
 }

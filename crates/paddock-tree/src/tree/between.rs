@@ -152,6 +152,7 @@ impl Tree {
         for group in groups {
             self.between_groups.streams.push(group, zxid, &StreamItem::End { session });
         }
+        self.end_told = Some(zxid);
         self.take_zxid()
     }
 

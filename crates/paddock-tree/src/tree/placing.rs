@@ -217,7 +217,8 @@ impl Tree {
         stat.czxid.max(stat.mzxid).max(stat.pzxid)
     }
 
-    /// Children of a split point, or of its stub, as of a zxid that this state has passed; `None` if what came and went since is not known any more.
+    /// Children of a split point, or of its stub, as of a zxid that this state has passed; `None` if what came and went since is not known any more, or a session's
+    /// end is to be seen as of then in other groups, and not here.
     pub fn children_as_of(&self, point: &str, zxid: Zxid) -> Option<ChildrenAsOf> {
         let Some(node) = self.store.find(point) else { return Some(ChildrenAsOf::default()) };
         let stat = self.store.stat(node);
@@ -228,7 +229,7 @@ impl Tree {
         if stat.pzxid <= zxid {
             return Some(found);
         }
-        if !self.recent_children.reach_back_to(zxid) {
+        if !self.recent_children.reach_back_to(zxid) || self.recent_children.are_split_at(point, zxid) {
             return None;
         }
         for (name, has_come, changed) in self.recent_children.behind(point, zxid) {
@@ -250,7 +251,8 @@ impl Tree {
     }
 
     /// Notes which children of split points came and went.
-    pub(super) fn note_recent_children(&mut self, changes: &Changes<'_>) {
+    pub(crate) fn note_recent_children(&mut self, changes: &Changes<'_>) {
+        let told = self.end_told.take();
         if !self.are_znodes_spread {
             return;
         }
@@ -258,6 +260,6 @@ impl Tree {
         let is_point = |path: &str| {
             between_groups.own_slots.contains_key(path) || between_groups.split_points.get(path).is_some()
         };
-        recent_children.note(*zxid, changes, is_point);
+        recent_children.note((*zxid, told.unwrap_or(*zxid)), changes, is_point);
     }
 }
