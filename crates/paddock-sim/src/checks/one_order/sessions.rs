@@ -291,7 +291,8 @@ impl JudgedClient {
         comparable(question, order.state(position).read(question, asker), order.split_points())
     }
 
-    /// A watch counts from the zxid of the answer on, at which the answer is right.
+    /// A watch counts from the zxid of the answer on, at which the answer is right: all that its groups did with that zxid is shown. Where the znode has become
+    /// what it was before, that may be true twice.
     fn set_watch(
         &mut self,
         order: &OneOrder,
@@ -303,7 +304,7 @@ impl JudgedClient {
         let found = answer(question, header, body, order.split_points())?;
         let first = self.position.max(order.before(header.zxid));
         let last = first.max(order.before(header.zxid.next()));
-        let right = (first..=last).find(|at| self.reads_at(order, *at, question, asker) == found);
+        let right = (first..=last).rev().find(|at| self.reads_at(order, *at, question, asker) == found);
         let sets = match question {
             Question::Exists { .. } => matches!(found, Ok(_) | Err(ErrorCode::NoNode)),
             Question::GetData { .. } | Question::GetChildren { .. } | Question::GetChildren2 { .. } => {
