@@ -3,7 +3,7 @@
 import contextlib
 
 from clickhouse.replica import Ports, Replica
-from clickhouse.waiting import wait_for
+from clickhouse.waiting import DEADLINE_S, wait_for
 from support.server import free_ports
 
 TABLES = "/clickhouse/tables"
@@ -53,21 +53,21 @@ class Cluster:
         """Runs a statement on one replica after the other and returns the answers of both."""
         return [replica.query(sql, **settings) for replica in self.replicas]
 
-    def wait_both(self, sql, rows):
+    def wait_both(self, sql, rows, within_s=DEADLINE_S):
         """Waits until both replicas answer a query with `rows`."""
-        wait_for(lambda: self.on_both(sql), [rows, rows])
+        wait_for(lambda: self.on_both(sql), [rows, rows], within_s=within_s)
 
     def wait_ids(self, table, ids):
         """Waits until both replicas hold exactly these ids, each once."""
         self.wait_both(f"SELECT id FROM {table} ORDER BY id", [[number] for number in sorted(ids)])
 
-    def wait_healthy(self, table):
+    def wait_healthy(self, table, within_s=DEADLINE_S):
         """Waits until both replicas of a table are writable, in session, aware of each other and out of work."""
         sql = f"""
             SELECT is_readonly, is_session_expired, active_replicas, total_replicas, queue_size, future_parts
             FROM system.replicas WHERE table = '{table}'
         """
-        self.wait_both(sql, [[0, 0, 2, 2, 0, 0]])
+        self.wait_both(sql, [[0, 0, 2, 2, 0, 0]], within_s)
 
     def leaders(self, table):
         """The running replicas that lead a table's merges."""

@@ -23,15 +23,19 @@ class Writer(threading.Thread):
         super().__init__(name=f"writer on {replica.name}", daemon=True)
         self.replica = replica
         self.blocks = 0
-        self._table = table
+        self.table = table
         self._first_id = first_id
         self._stopping = threading.Event()
 
     def run(self):
         while not self._stopping.is_set():
             start = self._first_id + self.blocks * BLOCK_ROWS
-            insert_until_acknowledged(self.replica, self._table, range(start, start + BLOCK_ROWS))
+            self.insert(range(start, start + BLOCK_ROWS))
             self.blocks += 1
+
+    def insert(self, ids):
+        """Returns when a block is acknowledged."""
+        insert_until_acknowledged(self.replica, self.table, ids)
 
     def stop(self):
         self._stopping.set()

@@ -5,6 +5,7 @@ import itertools
 import pytest
 from kazoo.client import KazooClient
 
+from support.groups import root_of_test
 from support.fixtures import own_server, pytest_runtest_makereport, server  # noqa: F401
 
 _chroots = itertools.count(1)
@@ -30,9 +31,7 @@ def connect():
 @pytest.fixture
 def chroot(server, connect):
     """An empty znode of the shared server, for this test alone."""
-    path = f"/test-{next(_chroots)}"
-    connect(server).create(path)
-    return path
+    return root_of_test(server, f"/test-{next(_chroots)}", connect)
 
 
 @pytest.fixture

@@ -8,6 +8,7 @@ from kazoo.client import KazooClient
 from kazoo.protocol.states import KazooState
 from kazoo.retry import KazooRetry
 
+from support import groups
 from support.client_process import ClientProcess
 from support.waiting import eventually
 
@@ -44,6 +45,7 @@ def test_a_closed_client_takes_its_ephemerals_along_at_once(client, server, conn
         owner.create(f"/mine-{number}", ephemeral=True)
     owner.create("/stays")
     owner.stop()
+    groups.see_all(client)
     assert client.get_children("/") == ["stays"]
 
 

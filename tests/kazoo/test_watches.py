@@ -6,6 +6,7 @@ import pytest
 from kazoo.exceptions import NoNodeError
 from kazoo.protocol.states import Callback, EventType
 
+from support import groups
 from support.waiting import eventually
 
 
@@ -21,6 +22,7 @@ class Events:
 
 def settle(client):
     """Whatever was sent to this client before is with its watch functions afterwards."""
+    groups.see_all(client)
     client.exists("/")
     done = threading.Event()
     # Kazoo calls watch functions one after the other, from a queue.

@@ -8,14 +8,17 @@ from support.server import READY_TIMEOUT_S, Server, ServerError, free_ports
 class Ensemble:
     """Members below `workdir`, all started on the same zoo.cfg but for directories and ports.
 
-    Nothing runs until `start()`; as a context manager it is started and killed. `config` and `kind` are as for a `Server`.
+    Nothing runs until `start()`; as a context manager it is started and killed. `config` and `kind` are as for a `Server`;
+    `own` makes more lines of each member.
     """
 
-    def __init__(self, workdir, members=3, config=None, kind=None):
+    def __init__(self, workdir, members=3, config=None, kind=None, own=dict):
         ports = free_ports(2 * members)
         lines = {f"server.{n + 1}": f"127.0.0.1:{ports[2 * n]}:{ports[2 * n + 1]}" for n in range(members)}
         settings = lines | {"initLimit": 10, "syncLimit": 5} | (config or {})
-        self.members = [Server(workdir / f"member-{n + 1}", kind=kind, config=settings) for n in range(members)]
+        self.members = [
+            Server(workdir / f"member-{n + 1}", kind=kind, config=settings | own()) for n in range(members)
+        ]
         self.quorum_ports = [f"127.0.0.1:{ports[2 * n]}" for n in range(members)]
         for n, member in enumerate(self.members):
             (member.data_dir / "myid").write_text(str(n + 1))

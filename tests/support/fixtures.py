@@ -2,7 +2,7 @@
 
 With TEST_MEMBERS=3 in the environment, each server is a follower of an ensemble of three: what it does not decide itself
 it has to get from the leader, and a test should not see the difference. With TEST_ENGINE=etcd, each is a front end on an
-etcd of its own. With TEST_CROSS_CHECK, each checks its answers against an Apache ZooKeeper (`support/cross_check.py`).
+etcd of its own. With TEST_GROUPS=8, each is a follower of an ensemble with groups (`support/groups.py`). With TEST_CROSS_CHECK, each checks its answers against an Apache ZooKeeper (`support/cross_check.py`).
 """
 
 import contextlib
@@ -10,7 +10,7 @@ import os
 
 import pytest
 
-from support import cross_check
+from support import cross_check, groups
 from support.ensemble import Ensemble
 from support.etcd import Etcd, front_ends
 from support.server import Server
@@ -35,6 +35,9 @@ def running_server(workdir, config=None, txn_operations=None):
             arguments = ["--etcd-txn-operations-max", str(txn_operations)]
         with front_ends(workdir, 1, config=config, etcd=etcd, arguments=arguments) as (_, server):
             yield server
+    elif groups.GROUPS > 1:
+        with groups.ensemble(workdir, config=config) as ensemble:
+            yield ensemble.follower()
     elif MEMBERS == 1:
         with Server(workdir, config=config) as server:
             yield server

@@ -5,11 +5,16 @@ the place of that one: the same classes, as far as the tests use them, over a `S
 libraries that the original imports.
 """
 
+import contextlib
 import os
 import sys
 import tempfile
+import uuid
+from pathlib import Path
+from types import SimpleNamespace
 
-from support.server import Server
+from support import groups
+from support.server import Server, given_ports
 
 # The password of "super" is "test" in kazoo's tests.
 SETTINGS = {"DigestAuthenticationProvider.superDigest": "super:D/InIHSb7yEEbrWz8b9l71RjZJU="}
@@ -22,6 +27,26 @@ def install():
     # Tests that need a newer ZooKeeper than this skip themselves.
     os.environ["ZOOKEEPER_VERSION"] = "3.9.5"
     os.environ["ZOOKEEPER_CLUSTER_SIZE"] = "1"
+    if groups.GROUPS > 1:
+        _spread_roots()
+
+
+def _spread_roots():
+    """Lets the root of each test, which kazoo's harness creates, be below a split point or be one."""
+    from kazoo.testing import harness
+
+    set_up = harness.KazooTestHarness.setup_zookeeper
+
+    def set_up_and_spread(case, **options):
+        set_up(case, **options)
+        if groups.IS_ROOT_SPREAD:
+            case.cluster[0].spread(case.hosts[case.hosts.index("/") :])
+
+    harness.KazooTestHarness.setup_zookeeper = set_up_and_spread
+    if not groups.IS_ROOT_SPREAD:
+        # The harness puts a number behind the name that it gives to roots.
+        assert groups.WHOLE == "/kazootests"
+        harness.uuid = SimpleNamespace(uuid4=lambda: SimpleNamespace(hex=f"/{uuid.uuid4().hex}"))
 
 
 class ZookeeperCluster:
@@ -55,6 +80,8 @@ class Member:
     def __init__(self):
         self._directory = None
         self._server = None
+        # What ends the other members of its ensemble.
+        self._ensemble = contextlib.ExitStack()
 
     @property
     def running(self):
@@ -86,11 +113,24 @@ class Member:
             return
         self.stop()
         self._server = None
+        self._ensemble.close()
+        # A run makes more servers than there are ports.
+        given_ports.difference_update(self._ports)
         self._directory.cleanup()
+
+    def spread(self, path):
+        """Gives the children of a znode to all groups."""
+        self._server.groups.spread(path)
 
     def log_tail(self):
         return self._server.log_tail() if self._server else ""
 
     def _create(self):
+        before = set(given_ports)
         self._directory = tempfile.TemporaryDirectory(prefix="kazoo-")
-        self._server = Server(self._directory.name, config=SETTINGS)
+        if groups.GROUPS > 1:
+            started = self._ensemble.enter_context(groups.ensemble(Path(self._directory.name), config=SETTINGS))
+            self._server = started.follower()
+        else:
+            self._server = Server(self._directory.name, config=SETTINGS)
+        self._ports = given_ports - before

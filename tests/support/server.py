@@ -53,10 +53,16 @@ class Server:
         self.log_file = self.workdir / "server.log"
         self._jvm_flags = list(jvm_flags)
         self._process = None
+        # An administrator of the groups of its ensemble, if it has several.
+        self.groups = None
 
         self.data_dir.mkdir(parents=True, exist_ok=True)
-        settings = self._default_settings() | (config or {})
-        self.config_file.write_text("".join(f"{key}={value}\n" for key, value in settings.items()))
+        self.configure(config or {})
+
+    def configure(self, config):
+        """Writes the zoo.cfg that the server reads at its next start."""
+        self.settings = self._default_settings() | config
+        self.config_file.write_text("".join(f"{key}={value}\n" for key, value in self.settings.items()))
 
     @property
     def hosts(self):

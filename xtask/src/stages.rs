@@ -11,6 +11,7 @@ mod checked;
 mod etcd;
 mod fixtures;
 mod go;
+mod groups;
 mod java;
 mod network;
 mod outcome;
@@ -119,12 +120,12 @@ const STAGES: &[TestStage] = &[
     },
     TestStage {
         name: python::MEMBERS,
-        about: "the same on a member of an ensemble; scripts and plugins that ask a ZooKeeper how it is",
+        about: "the same on a member of an ensemble, some with znodes in eight Raft groups; scripts and plugins that ask a ZooKeeper how it is",
         needs_server: true,
         is_long: false,
         company: Company::Neighbours,
         installs: &[Part::Python, Part::Jars, Part::Scripts, Part::Go],
-        run: python::kazoo_on_members,
+        run: groups::kazoo_on_members,
     },
     TestStage {
         name: "java",
@@ -233,6 +234,15 @@ const STAGES: &[TestStage] = &[
         company: Company::Neighbours,
         installs: &[],
         run: fixtures::at_length,
+    },
+    TestStage {
+        name: groups::AT_LENGTH,
+        about: "kazoo, Curator, ClickHouse and Kafka on eight Raft groups, over which their znodes are spread; only with --all, or named",
+        needs_server: true,
+        is_long: true,
+        company: Company::Alone,
+        installs: &[Part::Python, Part::Jars, Part::Kerberos, Part::Clickhouse, Part::Kafka],
+        run: groups::at_length,
     },
     TestStage {
         name: rust::GROUPS_MODEL,

@@ -40,6 +40,19 @@ pub(super) fn on_etcd(
     junit(layout, (stage, "etcd-java"), &compiled, &[&chosen], &variables)
 }
 
+/// Tests whose znodes may lie in several Raft groups.
+const ON_GROUPS: &str = r"--include-classname=paddock\.(ClientTest|CuratorTest)";
+
+/// Tests on ensembles with several Raft groups, as part of another stage.
+pub(super) fn on_groups(
+    layout: &Layout,
+    stage: &str,
+    variables: &[(&str, OsString)],
+) -> Result<StageOutcome, Error> {
+    let classes = classes(layout, stage)?;
+    junit(layout, (stage, "java-groups"), &classes, &[ON_GROUPS], variables)
+}
+
 /// Tests on servers that are started with settings of their own, or of several members, are not for a cross-check.
 const NOT_CHECKED: &str = r"--exclude-classname=paddock\.(KerberosTest|PersistentNodeTest|SaslTest|TlsTest)";
 /// The reference goes on when a test kills the server, whose sessions it has to give up then.

@@ -87,7 +87,7 @@ pub(super) fn clickhouse_on_etcd(
     let files: Vec<String> = files.iter().map(|file| format!("clickhouse/{file}")).collect();
     let places: Vec<&str> =
         if files.is_empty() { vec!["clickhouse"] } else { files.iter().map(String::as_str).collect() };
-    let options = ["--ignore-glob=*/test_ensemble.py".to_owned()];
+    let options = ["--ignore-glob=*/test_ensemble.py".to_owned(), NO_GROUPS.to_owned()];
     pytest_of(layout, (stage, "etcd-clickhouse", &places), &options, variables)
 }
 
@@ -135,19 +135,22 @@ pub(super) fn clickhouse_checked(layout: &Layout, stage: &str, list: &Path) -> R
 }
 
 /// Options that leave tests out.
-fn without(tests: &[&str]) -> [String; 2] {
+pub(super) fn without(tests: &[&str]) -> [String; 2] {
     let tests: Vec<String> = tests.iter().map(|test| format!("not {test}")).collect();
     ["-k".to_owned(), tests.join(" and ")]
 }
 
+/// Tests on several Raft groups take minutes, and have a stage of their own.
+const NO_GROUPS: &str = "--ignore-glob=*/test_groups.py";
+
 pub(super) fn clickhouse(layout: &Layout) -> Result<StageOutcome, Error> {
     let variables = install::clickhouse(layout)?;
-    pytest(layout, "clickhouse", &[], variables)
+    pytest(layout, "clickhouse", &[NO_GROUPS.to_owned()], variables)
 }
 
 pub(super) fn kafka(layout: &Layout) -> Result<StageOutcome, Error> {
     let variables = vec![("KAFKA_CLASSPATH", install::kafka(layout)?.into())];
-    pytest(layout, "kafka", &["--ignore-glob=*/test_on_etcd.py".to_owned()], variables)
+    pytest(layout, "kafka", &["--ignore-glob=*/test_on_etcd.py".to_owned(), NO_GROUPS.to_owned()], variables)
 }
 
 /// Backups in a store of S3's protocol.
@@ -199,7 +202,7 @@ fn pytest_in(
 }
 
 /// Runs pytest on some directories or files, with a report of this name.
-fn pytest_of(
+pub(super) fn pytest_of(
     layout: &Layout,
     (stage, name, places): (&str, &str, &[&str]),
     options: &[String],

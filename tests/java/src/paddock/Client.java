@@ -41,6 +41,10 @@ final class Client {
     static void settle(ZooKeeper client) throws Exception {
         // Answers of asynchronous calls and watch events go through one queue of the client.
         var done = new CountDownLatch(1);
+        if (Server.GROUPS > 1) {
+            // The changes of other sessions, which may be in other groups than the last ones that this session has seen.
+            client.sync("/", (code, path, context) -> {}, null);
+        }
         client.exists("/", false, (AsyncCallback.StatCallback) (code, path, context, stat) -> done.countDown(), null);
         if (!done.await(20, TimeUnit.SECONDS)) {
             throw new AssertionError("the client's event queue is stuck");

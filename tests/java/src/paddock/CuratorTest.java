@@ -39,6 +39,9 @@ import org.junit.jupiter.api.Test;
 
 /** Apache Curator's recipes, between two clients. */
 final class CuratorTest {
+    /** The root of both clients where the ensemble has several groups: a split point, whose children lie in all of them. */
+    private static final String ROOT = "/recipes";
+
     private Server server;
     private CuratorFramework first;
     private CuratorFramework second;
@@ -46,6 +49,9 @@ final class CuratorTest {
     @BeforeEach
     void start() throws Exception {
         server = new Server();
+        if (Server.GROUPS > 1) {
+            server.spread(ROOT);
+        }
         first = client();
         second = client();
     }
@@ -58,7 +64,7 @@ final class CuratorTest {
     }
 
     private CuratorFramework client() {
-        var client = CuratorFrameworkFactory.newClient(server.hosts(), 10_000, 10_000, new RetryForever(100));
+        var client = CuratorFrameworkFactory.newClient(server.hosts() + (Server.GROUPS > 1 ? ROOT : ""), 10_000, 10_000, new RetryForever(100));
         client.start();
         return client;
     }

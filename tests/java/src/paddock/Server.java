@@ -17,12 +17,15 @@ import java.util.List;
 import java.util.Map;
 import java.util.Random;
 import java.util.Set;
+import org.apache.zookeeper.CreateMode;
+import org.apache.zookeeper.ZooDefs;
 
 /**
  * One server process for the tests: Paddock or Apache ZooKeeper, started on the same zoo.cfg. The environment says
  * which, as in {@code tests/support/server.py}: TEST_SERVER, PADDOCK_BIN, ZOOKEEPER_CLASSPATH.
  *
- * <p>With TEST_MEMBERS=3 it is a follower of an ensemble of three; the other two are never touched. With TEST_ENGINE=etcd it is a
+ * <p>With TEST_MEMBERS=3 it is a follower of an ensemble of three; the other two are never touched. With TEST_GROUPS=8, too, the ensemble has
+ * eight Raft groups. With TEST_ENGINE=etcd it is a
  * front end on an etcd of its own, and the members of an ensemble are front ends on one. With TEST_CROSS_CHECK one that is started
  * without settings of its own checks its answers against an Apache ZooKeeper.
  *
@@ -43,7 +46,14 @@ final class Server implements AutoCloseable {
     /** How many there are, this one included. */
     static final int MEMBERS = Integer.parseInt(System.getenv().getOrDefault("TEST_MEMBERS", "1"));
 
+    /** Raft groups of ensembles, over which {@link #spread} spreads znodes. */
+    static final int GROUPS = Integer.parseInt(System.getenv().getOrDefault("TEST_GROUPS", "1"));
+
+    private static final String ADMINISTRATOR = "owner:secret";
+
     private final Path directory;
+    /** Of the interface for administrators, if there are several groups. */
+    private final int adminPort;
     private final int port;
     private final List<Server> peers = new ArrayList<>();
     private final List<String> jvmFlags = new ArrayList<>();
@@ -115,6 +125,7 @@ final class Server implements AutoCloseable {
     private Server(int id, List<String> serverLines, int members) throws Exception {
         directory = Files.createTempDirectory("server-");
         port = freePort();
+        adminPort = GROUPS == 1 ? 0 : freePort();
         Files.createDirectories(directory.resolve("data"));
         Files.writeString(directory.resolve("zoo.cfg"), String.join("\n",
                 "dataDir=" + directory.resolve("data"),
@@ -123,11 +134,13 @@ final class Server implements AutoCloseable {
                 "tickTime=500",
                 "maxClientCnxns=0",
                 "4lw.commands.whitelist=*",
-                "admin.enableServer=false",
+                "admin.enableServer=" + (GROUPS > 1),
                 "extendedTypesEnabled=true",
                 "znode.container.checkIntervalMs=200",
                 "initLimit=10",
                 "syncLimit=5",
+                GROUPS == 1 ? "" : "admin.serverAddress=127.0.0.1\nadmin.serverPort=" + adminPort,
+                GROUPS == 1 || serverLines.isEmpty() ? "" : "paddock.group_count=" + GROUPS,
                 String.join("\n", serverLines),
                 ""));
         Files.writeString(directory.resolve("data").resolve("myid"), Integer.toString(id));
@@ -150,6 +163,38 @@ final class Server implements AutoCloseable {
             lines.add("server.%d=127.0.0.1:%d:%d".formatted(id, freePort(), freePort()));
         }
         return lines;
+    }
+
+    /** Spreads the children of a znode, which need not be there yet, over the groups of its ensemble, if it has several. */
+    void spread(String path) throws Exception {
+        if (GROUPS == 1 || peers.isEmpty()) {
+            return;
+        }
+        Eventually.holds("each group has a leader", READY, () -> {
+            String told = word("mntr");
+            return told.contains("zk_groups\t" + GROUPS + "\n") && told.contains("zk_groups_without_leader\t0\n")
+                    && told.contains("zk_groups_joining\t0\n");
+        });
+        try (var client = Client.of(hosts())) {
+            client.addAuthInfo("digest", ADMINISTRATOR.getBytes(StandardCharsets.UTF_8));
+            var everyone = new ArrayList<>(ZooDefs.Ids.OPEN_ACL_UNSAFE);
+            everyone.addAll(ZooDefs.Ids.CREATOR_ALL_ACL);
+            client.setACL("/", everyone, -1);
+            if (client.exists(path, false) == null) {
+                client.create(path, new byte[0], ZooDefs.Ids.OPEN_ACL_UNSAFE, CreateMode.PERSISTENT);
+            }
+        }
+        Path identity = Files.writeString(directory.resolve("identity"), "digest:" + ADMINISTRATOR);
+        for (String[] order : new String[][] {{"split"}, {"move", "--evenly", "--at-once", "1024"}}) {
+            var command = new ArrayList<>(List.of(System.getenv("PADDOCK_BIN"), "groups", order[0], "127.0.0.1:" + adminPort, path));
+            command.addAll(List.of(order).subList(1, order.length));
+            command.addAll(List.of("--auth", "@" + identity));
+            Process groups = new ProcessBuilder(command).redirectErrorStream(true).start();
+            String told = new String(groups.getInputStream().readAllBytes(), StandardCharsets.UTF_8);
+            if (groups.waitFor() != 0) {
+                throw new AssertionError(String.join(" ", command) + ": " + told);
+            }
+        }
     }
 
     String hosts() {
