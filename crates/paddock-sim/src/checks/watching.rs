@@ -32,8 +32,9 @@ pub(crate) trait WatchedHistory {
     /// Zxids of a znode as they were at this zxid, or `None` if it was not there.
     fn stamps_at(&self, zxid: Zxid, path: &str) -> Option<Stamps>;
 
-    /// True if a client that comes back may be told of the children of a znode though nothing has changed.
-    fn tells_lists_again(&self, _path: &str) -> bool {
+    /// True if a client that comes back and knows everything up to the zxid `since` may be told of the children of a znode, though nothing has changed that it does not know; `up_to` is the
+    /// last state in which that may be.
+    fn tells_list_again(&self, _path: &str, _since: Zxid, _up_to: Zxid) -> bool {
         false
     }
 

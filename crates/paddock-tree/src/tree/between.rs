@@ -108,6 +108,10 @@ impl Tree {
         let is_told = self.split_points().get(path).is_some_and(SplitPoint::is_there);
         if self.between_groups.split_points.remove(path) && is_told {
             self.push_to_groups(1, self.zxid, &StreamItem::SplitPoint { path, acl: None });
+            // The stubs go, and with them the zxids of changes of the list that were made in their groups.
+            if let Some(node) = self.store.find(path).filter(|_| self.are_znodes_spread) {
+                self.store.set_child_counters(node, (self.store.cversion(node), self.zxid.0));
+            }
         }
     }
 
@@ -235,7 +239,8 @@ impl Tree {
         for path in ends.map(|end| &path[..end]) {
             parent = self.store.find(path).unwrap_or_else(|| {
                 let (data, acl, kind) = (None, None, ZnodeKind::Persistent);
-                let (zxid, time_ms) = (at.zxid, at.time_ms);
+                // Home knows when it came. That the stub comes is no change of the list.
+                let (zxid, time_ms) = (Zxid(0), at.time_ms);
                 self.store.create(NewNode { parent, path, data, acl, kind, zxid, time_ms })
             });
         }
@@ -263,7 +268,7 @@ mod tests {
     use super::*;
     use crate::features::RaisedLevel;
     use crate::groups::GroupFounders;
-    use crate::{Command, TreeLoader};
+    use crate::{Command, SLOTS, TreeLoader};
 
     fn tree() -> Tree {
         let mut tree = Tree::new();
@@ -407,6 +412,34 @@ mod tests {
         between(&mut home, GroupsCommand::Split { path: "/a" });
         send(&home, 1, &mut group, 3);
         assert!(group.stat("/a").is_some());
+    }
+
+    #[test]
+    fn a_list_has_the_zxids_of_its_own_changes() {
+        let pzxid = |tree: &Tree| tree.stat("/a").unwrap().pzxid;
+        let (mut home, mut group) = (home(2), tree());
+        create(&mut home, "/a");
+        create(&mut home, "/a/b");
+        let listed = pzxid(&home);
+        between(&mut home, GroupsCommand::Split { path: "/a" });
+        send(&home, 1, &mut group, 0);
+        assert_eq!(pzxid(&group), Zxid(0), "that a stub has come changes no list");
+        between(&mut home, GroupsCommand::Join { path: "/a" });
+        assert_eq!(pzxid(&home), listed, "all changes were made here");
+        between(&mut home, GroupsCommand::Split { path: "/a" });
+        let slots = |group| GroupsCommand::Move { path: "/a", first: 0, last: SLOTS - 1, group };
+        between(&mut home, slots(1));
+        between(&mut home, slots(0));
+        send(&home, 1, &mut group, 1);
+        let given = group.given_portion("/a", 0, 0).unwrap();
+        let (znodes, above, is_last) = (given.znodes.to_vec(), given.above, given.is_last);
+        let given =
+            GroupsCommand::Given { path: "/a", first: 0, portion: 0, is_last, above, znodes: &znodes };
+        between(&mut home, given);
+        assert_eq!(pzxid(&home), listed, "the znodes were elsewhere all the time");
+        let before = home.zxid();
+        between(&mut home, GroupsCommand::Join { path: "/a" });
+        assert!(pzxid(&home) > before, "the changes that were made elsewhere are not known any more");
     }
 
     #[test]

@@ -127,7 +127,7 @@ impl GroupLog {
         match *between {
             GroupsCommand::Item { number, decided, item } if self.tree.received_items() > received => {
                 let changes_znodes = item.changes_znodes();
-                self.logged.push(Logged::Item { number, decided, changes_znodes });
+                self.logged.push(Logged::Item { number, decided, changes_znodes, zxid });
                 self.note_part(item, zxid);
             }
             GroupsCommand::Multi { request } if outcome.result != Ok(WriteReply::Done) => {

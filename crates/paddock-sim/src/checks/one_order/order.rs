@@ -6,7 +6,8 @@ use std::rc::Rc;
 
 use paddock_model::{Call, Model, Wish};
 use paddock_proto::{
-    CreateMode, ErrorCode, EventKind, Id, MultiResult, SessionId, WriteReply, Zxid, is_at_or_below,
+    CreateMode, ErrorCode, EventKind, GroupsCommand, Id, MultiResult, SessionId, Write, WriteReply, Zxid,
+    is_at_or_below,
 };
 use paddock_tree::{Change, MISPLACED};
 
@@ -60,6 +61,8 @@ pub(crate) enum Logged {
         number: u64,
         decided: Zxid,
         changes_znodes: bool,
+        /// Zxid of its changes in the group.
+        zxid: Zxid,
     },
     /// In another group: its part of a multi is carried out, with this zxid.
     Settled {
@@ -78,6 +81,8 @@ pub(crate) struct PlacedWrite {
     pub(crate) place: Zxid,
     pub(crate) write: LoggedWrite,
     changes: Vec<Change<'static>>,
+    /// Zxids that its changes have in the groups.
+    zxids: Vec<Zxid>,
 }
 
 impl fmt::Display for PlacedWrite {
@@ -118,9 +123,9 @@ impl OneOrder {
     pub(crate) fn new(logs: &BTreeMap<u32, &[Logged]>, split_points: &[&str]) -> Checked<OneOrder> {
         let mut keyed: Vec<(Key, &LoggedWrite)> = Vec::new();
         let decisions = key_home(logs.get(&0).copied().unwrap_or_default(), &mut keyed)?;
-        let mut settled = BTreeMap::new();
+        let (mut settled, mut items) = (BTreeMap::new(), ItemZxids::new());
         for (group, log) in logs.iter().filter(|(group, _)| **group > 0) {
-            key_other(*group, log, &decisions, &mut keyed)?;
+            key_other(*group, log, &decisions, (&mut keyed, &mut items))?;
             settled.extend(log.iter().filter_map(|logged| match logged {
                 Logged::Settled { multi, zxid, own } => Some(((*group, *multi), (*zxid, own.clone()))),
                 _ => None,
@@ -137,14 +142,15 @@ impl OneOrder {
             split_points: split_points.iter().map(|path| (*path).to_owned()).collect(),
             settled,
         };
-        for (key, write) in keyed {
-            order.carry_out(key, write)?;
+        for (key @ (_, _, place, _, group), write) in keyed {
+            let of_items = items.get(&(place / 2)).filter(|_| group == 0);
+            order.carry_out(key, write, of_items.cloned().unwrap_or_default())?;
         }
         Ok(order)
     }
 
-    /// The next command, after all before it.
-    fn carry_out(&mut self, key: Key, write: &LoggedWrite) -> Checked {
+    /// The next command, after all before it. The items that tell groups of it have these zxids there.
+    fn carry_out(&mut self, key: Key, write: &LoggedWrite, of_items: Vec<Zxid>) -> Checked {
         let (place, _, _, _, group) = key;
         let LoggedWrite { stamp, call, result, portion, level, parts, counts } = write;
         let mut model = self.state(self.len()).clone();
@@ -189,7 +195,8 @@ impl OneOrder {
             parts.filter_map(|part| self.settled.get(&part).map(|(zxid, _)| *zxid)).collect();
         zxids.push(*stamp);
         zxids.dedup();
-        self.writes.push(PlacedWrite { group, place, write, changes });
+        let all = zxids.iter().copied().chain(of_items).collect();
+        self.writes.push(PlacedWrite { group, place, write, changes, zxids: all });
         let position = self.len();
         for path in model.changed_since(self.state(position - 1)) {
             self.touched.entry(path).or_default().push(position);
@@ -351,6 +358,9 @@ impl OneOrder {
     }
 }
 
+/// Zxids of items in their groups, by the number of home's commands up to the one that decided them.
+type ItemZxids = BTreeMap<usize, Vec<Zxid>>;
+
 /// Decisions of the home group.
 #[derive(Debug, Default)]
 struct Decisions {
@@ -401,7 +411,7 @@ fn key_other<'l>(
     group: u32,
     log: &'l [Logged],
     decisions: &Decisions,
-    keyed: &mut Vec<(Key, &'l LoggedWrite)>,
+    (keyed, items): (&mut Vec<(Key, &'l LoggedWrite)>, &mut ItemZxids),
 ) -> Checked {
     let (mut decided_before, mut stamp) = (Zxid(0), Zxid(0));
     for logged in log {
@@ -424,9 +434,10 @@ fn key_other<'l>(
     let mut ahead: Option<(Zxid, usize)> = None;
     for logged in log.iter().rev() {
         match logged {
-            Logged::Item { number, decided, changes_znodes } => {
+            Logged::Item { number, decided, changes_znodes, zxid } => {
                 let decision = decisions.find(group, *number, *decided);
                 ensure!(decision.is_some(), CHECKER, "item {number} of group {group} was never decided");
+                items.entry(decision.unwrap_or_default()).or_default().push(*zxid);
                 let decision = decision.map(|decision| (*decided, decision)).filter(|_| *changes_znodes);
                 ahead = [ahead, decision].into_iter().flatten().min();
             }
@@ -455,6 +466,13 @@ fn is_without_effect(write: &LoggedWrite) -> bool {
 /// True if the command joins groups, and is nothing that clients see.
 pub(super) fn joins_groups(call: &Call) -> bool {
     matches!(call.wish, Wish::BetweenGroups { .. })
+}
+
+/// True if the command makes a split point a znode like others.
+fn joins(call: &Call, point: &str) -> bool {
+    let Wish::BetweenGroups { body } = &call.wish else { return false };
+    let write = Write::decode(GroupsCommand::OP, body);
+    matches!(write, Ok(Write::BetweenGroups(GroupsCommand::Join { path })) if path == point)
 }
 
 /// A znode goes with others in a transaction of the service.
@@ -487,9 +505,16 @@ impl WatchedHistory for OneOrder {
         Some(Stamps { mzxid: stat.mzxid, pzxid: stat.pzxid })
     }
 
-    /// The zxid of a list is the newest one of its groups' parts, and a group has its part later than home.
-    fn tells_lists_again(&self, path: &str) -> bool {
-        self.split_points.iter().any(|point| point == path)
+    /// The zxid of a list is the newest one of its groups' parts: also of a change that the client knows, if its zxid in the group is newer. A split point that is joined has a new
+    /// one.
+    fn tells_list_again(&self, path: &str, since: Zxid, up_to: Zxid) -> bool {
+        let is_it =
+            |change: &Change<'_>| change.kind == EventKind::NodeChildrenChanged && *change.path == *path;
+        let mut writes = self.writes.iter().take(up_to.0 as usize);
+        writes.any(|placed| {
+            let is_newer = placed.zxids.iter().any(|zxid| *zxid > since);
+            is_newer && (placed.changes.iter().any(is_it) || joins(&placed.write.call, path))
+        })
     }
 
     fn may_read_at(&self, position: Zxid, path: &str, ids: &[Id]) -> bool {

@@ -120,6 +120,7 @@ impl HandMadeRun {
             number,
             decided: Zxid(decided),
             changes_znodes: true,
+            zxid: Zxid(decided + 1),
         });
         self
     }

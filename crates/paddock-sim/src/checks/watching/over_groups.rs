@@ -81,7 +81,8 @@ impl Watching {
             ensure!(
                 expected.contains(event)
                     || window.has_changed(path)
-                    || *kind == EventKind::NodeChildrenChanged && history.tells_lists_again(path)
+                    || *kind == EventKind::NodeChildrenChanged
+                        && history.tells_list_again(path, relative_zxid, latest)
                     || was_hidden && !window.is_always(path, false),
                 CHECKER,
                 "watches are set again, and {event:?} is told, which has not come about since {relative_zxid}"
