@@ -443,6 +443,35 @@ mod tests {
     }
 
     #[test]
+    fn a_list_as_of_earlier_has_what_went_in_portions() {
+        const SESSION: SessionId = SessionId(7);
+        let mut home = home(2);
+        create(&mut home, "/a");
+        between(&mut home, GroupsCommand::Split { path: "/a" });
+        between(&mut home, GroupsCommand::Move { path: "/a", first: 0, last: 9, group: 1 });
+        home.sessions.insert(SESSION, Session::new(1000, 1));
+        let command = |op, body: &[u8]| {
+            let mut bytes = Vec::new();
+            Command::encode(SESSION, 5, IdList::NONE, op, body, &mut bytes);
+            bytes
+        };
+        for number in 0..5 {
+            let mut body = Vec::new();
+            // Such names are the home group's.
+            encode::create_open(&mut body, &format!("/a/n-{number:010}"), None, CreateMode::Ephemeral);
+            let bytes = command(OpCode::Create, &body);
+            home.apply(&Command::decode(&bytes).unwrap().taken_by(1)).result.unwrap();
+        }
+        let (before, bytes) = (home.zxid(), command(OpCode::CloseSession, &[]));
+        let close = Command::decode(&bytes).unwrap().taken_by(1);
+        let mut removal = home.long_removal(&close, 2).unwrap();
+        while removal.look_up(&home).unwrap() {}
+        removal.remove_portion(&mut home).unwrap();
+        let names = |zxid| home.children_as_of("/a", zxid).unwrap().names.len();
+        assert_eq!((names(before), names(home.zxid())), (5, 3));
+    }
+
+    #[test]
     fn groups_that_are_founded_later_are_told_of_what_is_there() {
         let mut home = home(2);
         for path in ["/a", "/b"] {
