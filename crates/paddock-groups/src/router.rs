@@ -386,13 +386,8 @@ impl Router {
         }
     }
 
-    /// The conversation of a connection, which begins with its first request: its client may have been shown all that the home group has here.
-    fn conversation(&mut self, conn: ConnId, groups: &Groups<'_>) -> &mut Conversation {
-        self.conversation_from(conn, groups.home().tree().zxid(), groups)
-    }
-
-    /// The conversation of a connection, whose client was shown what it has said, and no less than `shown`.
-    fn conversation_from(&mut self, conn: ConnId, shown: Zxid, groups: &Groups<'_>) -> &mut Conversation {
+    /// The conversation of a connection, which begins with its first request: its client was shown what it has said, and may have been shown all up to `shown`.
+    fn conversation(&mut self, conn: ConnId, shown: Zxid, groups: &Groups<'_>) -> &mut Conversation {
         let Router { conversations, claims, .. } = self;
         conversations.entry(conn).or_insert_with(|| {
             let seen = claims.remove(&conn).unwrap_or_default().max(shown);
@@ -405,7 +400,7 @@ impl Router {
     /// Gives a request to its conversation.
     fn sort_in(&mut self, input: ClientInput, groups: &Groups<'_>) {
         let (conn, session) = asker(&input);
-        let one = self.conversation(conn, groups);
+        let one = self.conversation(conn, groups.home().tree().zxid(), groups);
         one.set_session(session);
         match input {
             ClientInput::Write { request, op, command, .. } => one.ask_write(request, op, command),

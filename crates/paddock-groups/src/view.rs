@@ -63,9 +63,7 @@ impl<'a> Groups<'a> {
             group == 0 || self.get(group).is_some_and(|view| view.tree().has_slots(path, first..=last))
         };
         let has_no_others = |group: u32| {
-            let runs = point.slots().runs().filter(|(_, _, of)| *of == group);
-            let count = runs.map(|(first, last, _)| usize::from(last - first) + 1).sum();
-            self.get(group).is_none_or(|view| view.tree().slot_count(path) == count)
+            self.get(group).is_none_or(|view| view.tree().slot_count(path) == point.slots().count(group))
         };
         point.leaving().is_none()
             && point.slots().runs().all(has_run)

@@ -313,7 +313,6 @@ impl Draft {
             is_among_groups: false,
             are_znodes_spread: false,
             recent_children: RecentChildren::default(),
-            end_told: None,
             applied_items: Vec::new(),
             quota,
             overruns: QuotaOverruns::default(),

@@ -173,7 +173,6 @@ impl TreeLoader {
             are_znodes_spread: between_groups.are_znodes_spread(),
             between_groups,
             recent_children: RecentChildren::default(),
-            end_told: None,
             applied_items: Vec::new(),
             quota,
             overruns,

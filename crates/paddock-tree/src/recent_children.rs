@@ -28,17 +28,20 @@ struct RecentChild {
 pub(crate) struct RecentChildren {
     /// All that came later is kept.
     known_behind: Zxid,
+    /// Place at which other groups end the session that ends here with the next transaction.
+    end_elsewhere: Option<Zxid>,
     changes: VecDeque<RecentChild>,
 }
 
 impl RecentChildren {
-    /// A transaction has made these changes, and other groups what it has decided for them, at `elsewhere`.
-    pub(crate) fn note(
-        &mut self,
-        (zxid, elsewhere): (Zxid, Zxid),
-        changes: &Changes<'_>,
-        is_point: impl Fn(&str) -> bool,
-    ) {
+    /// The transaction that is noted next ends a session, which other groups end at this place.
+    pub(crate) fn end_elsewhere(&mut self, place: Zxid) {
+        self.end_elsewhere = Some(place);
+    }
+
+    /// A transaction has made these changes.
+    pub(crate) fn note(&mut self, zxid: Zxid, changes: &Changes<'_>, is_point: impl Fn(&str) -> bool) {
+        let elsewhere = self.end_elsewhere.take().unwrap_or(zxid);
         if self.known_behind == Zxid(0) {
             self.known_behind = Zxid(zxid.0 - 1);
         }
@@ -117,8 +120,7 @@ mod tests {
         let mut recent = RecentChildren::default();
         assert!(!recent.reach_back_to(Zxid(100)), "nothing was applied yet");
         let mut note = |zxid, kind, path: &str| {
-            let zxid = (Zxid(zxid), Zxid(zxid));
-            recent.note(zxid, &[change(kind, path)].into_iter().collect(), |path| path == "/a");
+            recent.note(Zxid(zxid), &[change(kind, path)].into_iter().collect(), |path| path == "/a");
         };
         note(5, EventKind::NodeCreated, "/a/x");
         note(6, EventKind::NodeDataChanged, "/a/x");
@@ -141,6 +143,7 @@ mod tests {
 
     fn note_one(recent: &mut RecentChildren, zxid: i64) {
         let changes = [change(EventKind::NodeCreated, "/a/z")].into_iter().collect();
-        recent.note((Zxid(zxid), Zxid(zxid - 1)), &changes, |path| path == "/a");
+        recent.end_elsewhere(Zxid(zxid - 1));
+        recent.note(Zxid(zxid), &changes, |path| path == "/a");
     }
 }

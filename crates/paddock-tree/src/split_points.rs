@@ -59,6 +59,12 @@ impl SlotMap {
         })
     }
 
+    /// Number of slots of a group.
+    pub fn count(&self, group: u32) -> usize {
+        let own = self.runs().filter(|(_, _, of)| *of == group);
+        own.map(|(first, last, _)| usize::from(last - first) + 1).sum()
+    }
+
     /// True if all slots are in the home group.
     pub fn is_home(&self) -> bool {
         self.runs.iter().all(|(_, group)| *group == 0)

@@ -59,8 +59,6 @@ pub struct Tree {
     pub(crate) are_znodes_spread: bool,
     /// Only this member's: children of split points that came and went of late.
     pub(crate) recent_children: RecentChildren,
-    /// Place at which other groups end a session that has just ended here.
-    pub(crate) end_told: Option<Zxid>,
     /// Only this member's: items that were applied since they were taken.
     pub(crate) applied_items: Vec<AppliedItem>,
     /// `/zookeeper/quota`, which every change of data must ask for.
@@ -124,7 +122,6 @@ impl Tree {
             is_among_groups: false,
             are_znodes_spread: false,
             recent_children: RecentChildren::default(),
-            end_told: None,
             applied_items: Vec::new(),
             quota,
             overruns,

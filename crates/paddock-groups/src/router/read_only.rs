@@ -38,7 +38,7 @@ impl Router {
             ReadOnlyRequest::Refused(conn, request) => (*conn, request.slot),
         };
         let home = groups.home().tree().zxid();
-        let one = self.conversation_from(conn, Zxid(0), groups);
+        let one = self.conversation(conn, Zxid(0), groups);
         one.tell(home);
         let answer = match request {
             // What came before has to be answered, and told, before it.

@@ -156,7 +156,9 @@ impl Tree {
         for group in groups {
             self.between_groups.streams.push(group, zxid, &StreamItem::End { session });
         }
-        self.end_told = Some(zxid);
+        if self.are_znodes_spread {
+            self.recent_children.end_elsewhere(zxid);
+        }
         self.take_zxid()
     }
 

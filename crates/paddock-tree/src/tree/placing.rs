@@ -9,7 +9,7 @@ use paddock_proto::{
 
 use super::Tree;
 use crate::between_groups::OWN;
-use crate::split_points::{SlotMap, ancestor_in, slot_of};
+use crate::split_points::{ancestor_in, slot_of};
 use crate::store::NodeId;
 use crate::write_paths::for_each_path;
 use crate::{Changes, Command};
@@ -150,9 +150,7 @@ impl Tree {
 
     /// Number of slots of a split point that are this group's, which is not the home group.
     pub fn slot_count(&self, path: &str) -> usize {
-        let own = self.between_groups.own_slots.get(path);
-        let runs = own.into_iter().flat_map(SlotMap::runs).filter(|(_, _, group)| *group == OWN);
-        runs.map(|(first, last, _)| usize::from(last - first) + 1).sum()
+        self.between_groups.own_slots.get(path).map_or(0, |own| own.count(OWN))
     }
 
     /// True if all znodes that a read is about are this group's.
@@ -252,7 +250,6 @@ impl Tree {
 
     /// Notes which children of split points came and went.
     pub(crate) fn note_recent_children(&mut self, changes: &Changes<'_>) {
-        let told = self.end_told.take();
         if !self.are_znodes_spread {
             return;
         }
@@ -260,6 +257,6 @@ impl Tree {
         let is_point = |path: &str| {
             between_groups.own_slots.contains_key(path) || between_groups.split_points.get(path).is_some()
         };
-        recent_children.note((*zxid, told.unwrap_or(*zxid)), changes, is_point);
+        recent_children.note(*zxid, changes, is_point);
     }
 }
