@@ -135,11 +135,6 @@ impl Watching {
         Ok(())
     }
 
-    /// The client is to be told of the changes up to this zxid as one with these identities, before it is shown any of them.
-    pub(crate) fn note_changes(&mut self, history: &impl WatchedHistory, zxid: Zxid, ids: &[Id]) {
-        self.play(history, zxid, ids);
-    }
-
     /// An event has come.
     pub(crate) fn tell<H: WatchedHistory>(
         &mut self,
@@ -243,7 +238,8 @@ impl Watching {
         Ok(())
     }
 
-    fn play(&mut self, history: &impl WatchedHistory, zxid: Zxid, ids: &[Id]) {
+    /// The client is to be told of the changes up to this zxid as one with these identities, before it is shown any of them.
+    pub(crate) fn play(&mut self, history: &impl WatchedHistory, zxid: Zxid, ids: &[Id]) {
         while self.through < zxid && !self.held.is_empty() {
             let Some((next, changes)) = history.changes_behind(self.through) else { return };
             if next > zxid {

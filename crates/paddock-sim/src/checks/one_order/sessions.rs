@@ -50,7 +50,7 @@ impl JudgedClient {
             }
             Happening::Identified { zxid, ids } => {
                 // Events of changes up to here go by the former identities. Their answer has no zxid: it shows nothing, and may overtake them.
-                self.watching.note_changes(order, Zxid(order.before(*zxid) as i64), &self.ids);
+                self.watching.play(order, Zxid(order.before(*zxid) as i64), &self.ids);
                 self.ids = ids.clone();
                 Ok(())
             }
