@@ -7,7 +7,7 @@ import pytest
 from clickhouse.cluster import COLUMNS, TABLES, insert, replicated, started
 from clickhouse.replica import QueryFailed
 from clickhouse.waiting import wait_for
-from clickhouse.writer import KNOWN_FOR_LONG, Writer, check_rows, wait_for_progress
+from clickhouse.writer import KNOWN_FOR_LONG, Writer, at_work, check_rows, wait_for_progress
 from support.ensemble import Ensemble
 from support.groups import Groups, admin_settings, settings
 
@@ -53,14 +53,8 @@ class CountingWriter(Writer):
 def inserting(cluster, tables):
     """A writer for each table, on one replica or the other; in the end all that was acknowledged is on both."""
     writers = [CountingWriter(cluster.replicas[number % 2], table) for number, table in enumerate(tables)]
-    for writer in writers:
-        writer.start()
-    try:
-        wait_for_progress(writers)
+    with at_work(writers):
         yield writers
-    finally:
-        for writer in writers:
-            writer.stop()
     print(f"{sum(writer.blocks for writer in writers)} blocks inserted, {len(refusals(writers))} attempts refused")
     for writer in writers:
         # Twenty tables have a queue of merges together.

@@ -49,11 +49,18 @@ class Writer(threading.Thread):
 def writing(cluster, table):
     """A writer on each replica, at work in the `with` block."""
     writers = [Writer(replica, table, number * IDS_OF_A_WRITER) for number, replica in enumerate(cluster.replicas)]
+    with at_work(writers):
+        yield writers
+
+
+@contextlib.contextmanager
+def at_work(writers):
+    """Starts writers, and stops them behind the `with` block, which begins when each has inserted some blocks."""
     for writer in writers:
         writer.start()
     try:
         wait_for_progress(writers)
-        yield writers
+        yield
     finally:
         for writer in writers:
             writer.stop()
