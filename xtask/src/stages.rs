@@ -282,7 +282,7 @@ const STAGES: &[TestStage] = &[
     },
     TestStage {
         name: "faults",
-        about: "ensembles that lose members and are cut apart under load, beside Apache ZooKeeper's",
+        about: "ensembles that lose members and are cut apart under load, beside Apache ZooKeeper's; one that has nothing to do",
         needs_server: true,
         is_long: false,
         company: Company::Alone,
