@@ -1,5 +1,7 @@
 //! Other programs: run them, keep their output, say clearly what went wrong.
 
+mod hung;
+
 use std::env;
 use std::ffi::{OsStr, OsString};
 use std::fmt;
@@ -7,7 +9,9 @@ use std::fs::{self, File};
 use std::io::{self, Write};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitStatus, Stdio};
+use std::process::{Child, Command, ExitStatus, Output, Stdio};
+
+pub(crate) use hung::give_up_after;
 
 /// An action that failed. The message is for a person and complete in itself.
 #[derive(Debug)]
@@ -103,8 +107,34 @@ impl Program {
             let copy = log.try_clone().map_err(Error::io("share", path))?;
             self.command.stdout(log).stderr(copy);
         }
-        let name = self.name();
-        self.command.status().map_err(|error| Error(format!("can't run `{name}`: {error}")))
+        let mut child = self.spawn()?;
+        let watch = hung::Watch::begin(&child);
+        let ended =
+            child.wait().map_err(|error| Error(format!("can't wait for `{}`: {error}", self.name())))?;
+        match (watch.has_ended_it(), &self.log) {
+            (Some(line), Some(log)) => note(log, &line)?,
+            (Some(line), None) => eprintln!("{line}"),
+            (None, _) => {}
+        }
+        Ok(ended)
+    }
+
+    fn spawn(&mut self) -> Result<Child, Error> {
+        self.command.spawn().map_err(|error| Error(format!("can't run `{}`: {error}", self.name())))
+    }
+
+    /// Runs to the end, with its output kept.
+    fn ended(&mut self, errors: Stdio) -> Result<Output, Error> {
+        self.command.stdout(Stdio::piped()).stderr(errors);
+        let child = self.spawn()?;
+        let watch = hung::Watch::begin(&child);
+        let output = child.wait_with_output();
+        let mut output =
+            output.map_err(|error| Error(format!("can't wait for `{}`: {error}", self.name())))?;
+        if let Some(line) = watch.has_ended_it() {
+            output.stderr.extend_from_slice(format!("\n{line}\n").as_bytes());
+        }
+        Ok(output)
     }
 
     /// Becomes the program, with this process's number and terminal. What it returns is why that failed.
@@ -116,7 +146,7 @@ impl Program {
     /// Runs to the end and returns what the program prints; an error if it can't be started or fails.
     pub(crate) fn output(mut self) -> Result<String, Error> {
         let name = self.name();
-        let output = self.command.output().map_err(|error| Error(format!("can't run `{name}`: {error}")))?;
+        let output = self.ended(Stdio::piped())?;
         if !output.status.success() {
             let errors = String::from_utf8_lossy(&output.stderr);
             return Err(Error(format!("`{name}` failed: {}\n{errors}", output.status)));
@@ -127,8 +157,7 @@ impl Program {
     /// Runs to the end and returns what the program prints. What it says of errors goes to a file, after what is there.
     pub(crate) fn output_beside_log(mut self, log: &Path) -> Result<String, Error> {
         let name = self.name();
-        self.command.stderr(append_to(log)?);
-        let output = self.command.output().map_err(|error| Error(format!("can't run `{name}`: {error}")))?;
+        let output = self.ended(append_to(log)?.into())?;
         if !output.status.success() {
             return Err(Error(format!("`{name}` failed: {}\n{}", output.status, last_lines(log, 200))));
         }
@@ -137,8 +166,7 @@ impl Program {
 
     /// Runs to the end; how it ended, and what it printed: first to its output, then of errors.
     pub(crate) fn ended_with_output(mut self) -> Result<(ExitStatus, String), Error> {
-        let name = self.name();
-        let output = self.command.output().map_err(|error| Error(format!("can't run `{name}`: {error}")))?;
+        let output = self.ended(Stdio::piped())?;
         let printed = [output.stdout, output.stderr].concat();
         Ok((output.status, String::from_utf8_lossy(&printed).into_owned()))
     }
@@ -146,7 +174,7 @@ impl Program {
     /// Runs to the end; true if the program is there and succeeds. Its output is dropped.
     pub(crate) fn succeeds(mut self) -> bool {
         self.command.stdout(Stdio::null()).stderr(Stdio::null());
-        self.command.status().is_ok_and(|status| status.success())
+        self.status().is_ok_and(|status| status.success())
     }
 
     /// The program and its first arguments, for messages.

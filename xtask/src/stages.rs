@@ -28,7 +28,7 @@ use std::{env, fs, thread};
 use crate::counts::TestCounts;
 use crate::install::Part;
 use crate::layout::Layout;
-use crate::process::Error;
+use crate::process::{self, Error};
 
 use outcome::StageOutcome;
 
@@ -410,10 +410,16 @@ pub(crate) fn list() {
     }
 }
 
+/// Time after which a program of the usual stages counts as hung: three times what the longest of them takes on two busy cores.
+const PATIENCE: Duration = Duration::from_secs(30 * 60);
+
 /// Runs the named stages, or if none is named all but the long ones, or all; whether everything passed.
 pub(crate) fn run(layout: &Layout, names: &[String], with_long: bool) -> Result<bool, Error> {
     let selected = select(names, with_long)?;
     network::check()?;
+    if names.is_empty() && !with_long {
+        process::give_up_after(PATIENCE);
+    }
     let start = Instant::now();
     let account = thread::scope(|scope| {
         scope.spawn(|| install_ahead(layout, &selected));
