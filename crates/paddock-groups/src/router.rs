@@ -21,6 +21,9 @@ use crate::view::{GroupView, Groups};
 
 pub use read_only::ReadOnlyRequest;
 
+/// Ticks after a change of the map of slots within which the next one is expected: slots move in portions that follow each other.
+const MOVING_TICKS: u32 = 50;
+
 /// Requests of the clients of one member, while znodes are spread over groups.
 #[derive(Debug)]
 pub struct Router {
@@ -52,6 +55,8 @@ pub struct Router {
     is_beginning: bool,
     /// Newest map of slots that was looked at.
     map: Zxid,
+    /// Ticks for which more slots are to be expected to move.
+    moving_ticks: u32,
     /// A group has applied something since the last turn.
     is_changed: bool,
 }
@@ -85,6 +90,7 @@ impl Router {
             are_spread: false,
             is_beginning: false,
             map: Zxid(0),
+            moving_ticks: 0,
             is_changed: false,
         }
     }
@@ -284,6 +290,7 @@ impl Router {
     /// A tick has passed.
     pub fn tick(&mut self) {
         self.marks.tick();
+        self.moving_ticks = self.moving_ticks.saturating_sub(1);
         self.conversations.values_mut().for_each(Conversation::tick);
         let waiting = self.conversations.iter().filter(|(_, one)| !one.is_at_rest());
         self.ready.extend(waiting.map(|(conn, _)| *conn));
@@ -321,6 +328,7 @@ impl Router {
                 orders: &mut orders,
                 marks: &mut self.marks,
                 are_reads_linearizable: self.are_reads_linearizable,
+                may_slots_move: self.moving_ticks > 0,
             };
             if conversation.go_on(&mut turn) {
                 self.conversations.remove(&conn);
@@ -380,6 +388,9 @@ impl Router {
             }
             self.ready.extend(self.conversations.keys());
         }
+        if newest > self.map || groups.points().leaving().next().is_some() {
+            self.moving_ticks = MOVING_TICKS;
+        }
         if newest > self.map {
             self.map = newest;
             self.conversations.values_mut().for_each(|one| one.watch_all(groups.numbers()));
@@ -432,3 +443,6 @@ fn event_stamp(bytes: &[u8]) -> Option<Zxid> {
     let zxid = i64::from_be_bytes(*bytes.get(8..)?.first_chunk()?);
     (zxid > 0).then_some(Zxid(zxid))
 }
+
+#[cfg(test)]
+mod tests;

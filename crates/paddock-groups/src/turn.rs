@@ -26,6 +26,8 @@ pub(crate) struct Turn<'t, 'g> {
     pub(crate) marks: &'t mut Marks,
     /// Every read has to see what was written anywhere before it.
     pub(crate) are_reads_linearizable: bool,
+    /// Slots move, or have moved of late: a read that is under way may be refused by its group.
+    pub(crate) may_slots_move: bool,
 }
 
 impl Turn<'_, '_> {

@@ -19,6 +19,9 @@ use crate::http_client::{HttpAddress, get};
 const PAGE: &str = "/api/v1/groups";
 /// Pause between two looks.
 const POLL: Duration = Duration::from_millis(100);
+/// Pause behind the first slot that moves. Members expect more to move from then on, and let no write of a session overtake its reads, which a group
+/// refuses when their znodes have left.
+const FOREWARNING: Duration = Duration::from_secs(1);
 
 const EXAMPLES: &str = "\
 Examples:
@@ -223,7 +226,7 @@ fn slots_on(page: &Value, path: &str) -> Option<Vec<u64>> {
     Some(groups)
 }
 
-/// Portions of slots of one group each that go to another one: first, last, and the group that they go to.
+/// Portions of slots of one group each that go to another one: first, last, and the group that they go to. The first of them is one slot.
 fn portions(
     now: &[u64],
     (first, last): (u16, u16),
@@ -233,9 +236,11 @@ fn portions(
     let mut portions: Vec<(u16, u16, u32)> = Vec::new();
     let group = |slot: u16| now[usize::from(slot)];
     for slot in (first..=last).filter(|slot| group(*slot) != u64::from(goal(*slot))) {
+        let is_first = portions.len() == 1;
         match portions.last_mut() {
             Some((begin, end, to))
                 if *end + 1 == slot
+                    && !is_first
                     && *to == goal(slot)
                     && group(*begin) == group(slot)
                     && slot - *begin < at_once =>
@@ -263,7 +268,10 @@ fn move_slots(args: &MoveArgs) -> Result<String, GroupsFailure> {
         let portions = portions(&now, args.slots, args.at_once, goal);
         let all: usize = portions.iter().map(|(first, last, _)| usize::from(last - first) + 1).sum();
         let mut moved = 0;
-        for (first, last, group) in portions {
+        for (number, (first, last, group)) in portions.into_iter().enumerate() {
+            if number == 1 {
+                tokio::time::sleep(FOREWARNING).await;
+            }
             let order = json!({ "path": args.path, "first": first, "last": last, "group": group });
             interface.order("/api/v1/groups/move", order.to_string(), "move of slots").await?;
             let deadline = Instant::now() + args.within;
@@ -319,6 +327,17 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn slots_move_in_portions_behind_one_that_moves_alone() {
+        let mut now = vec![0; usize::from(SLOTS)];
+        now[5] = 2;
+        assert_eq!(
+            portions(&now, (3, 12), 4, |_| 1),
+            [(3, 3, 1), (4, 4, 1), (5, 5, 1), (6, 9, 1), (10, 12, 1)]
+        );
+        assert_eq!(portions(&now, (3, 5), 4, |slot| if slot == 5 { 2 } else { 0 }), []);
+    }
 
     #[test]
     fn groups_and_split_points_are_tables() {

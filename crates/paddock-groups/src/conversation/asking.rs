@@ -75,13 +75,19 @@ impl Conversation {
 
     /// Hands a request over to its group, if it may follow what is under way.
     fn hand_over(&mut self, at: usize, group: u32, map: Zxid, turn: &mut Turn<'_, '_>) -> bool {
+        let is_write = matches!(self.requests[at].what, What::Write { .. });
         let may_follow = self.requests.iter().take(at).all(|before| match &before.stage {
+            // A write that is carried out must not have a refused read before it, which would show something later.
+            RequestStage::UnderWay { .. }
+                if is_write && turn.may_slots_move && matches!(before.what, What::Read(_)) =>
+            {
+                false
+            }
             // A multi over several groups is carried out later than its command.
             RequestStage::UnderWay { group: other } => *other == group && !before.is_over_groups,
             RequestStage::Answered { again_after, .. } => again_after.is_none(),
             RequestStage::Waiting | RequestStage::Syncing { .. } | RequestStage::Deciding { .. } => false,
         });
-        let is_write = matches!(self.requests[at].what, What::Write { .. });
         if !may_follow || is_write && !self.may_write(group, turn) {
             return false;
         }

@@ -1,0 +1,78 @@
+use paddock_proto::{CreateMode, GroupsCommand, IdList, OpCode, Xid, encode};
+use paddock_state::{Client, QueuedRead, RequestId, State};
+use paddock_tree::{FeatureLevel, GroupFounders, RaisedLevel, SLOTS, Tree};
+
+use super::*;
+
+const MEMBER: MemberNumber = 1;
+const ORIGIN: Origin = Origin { member: MEMBER, incarnation: 1 };
+
+/// The state of a home group with one other group, to which slots of `/p` have gone.
+fn home() -> State {
+    let mut tree = Tree::new();
+    tree.raise_level(&RaisedLevel::known(FeatureLevel::KNOWN));
+    tree.found_groups(2, GroupFounders::default());
+    let mut apply = |op: OpCode, body: &[u8]| {
+        let mut bytes = Vec::new();
+        Command::encode(SessionId::NONE, 5, IdList::NONE, op, body, &mut bytes);
+        tree.apply(&Command::decode(&bytes).unwrap()).result.unwrap();
+    };
+    let mut body = Vec::new();
+    encode::create_open(&mut body, "/p", None, CreateMode::Persistent);
+    apply(OpCode::Create, &body);
+    let commands = [
+        GroupsCommand::Split { path: "/p" },
+        GroupsCommand::Move { path: "/p", first: 0, last: SLOTS / 2, group: 1 },
+    ];
+    for command in commands {
+        body.clear();
+        command.encode(&mut body);
+        apply(GroupsCommand::OP, &body);
+    }
+    State::new(tree)
+}
+
+/// Asks for a read, a write and a read on a connection.
+fn ask(router: &mut Router) {
+    let conn = ConnId::new(0, 1);
+    let client = Client::new(conn, SessionId(7), &[]);
+    let request = |number: u32| RequestId { xid: Xid(number as i32), slot: Slot(number) };
+    let (mut path, mut set, mut command) = (Vec::new(), Vec::new(), Vec::new());
+    encode::path_and_watch(&mut path, "/", false);
+    encode::set_data(&mut set, "/", None, -1);
+    Command::encode(client.session, 0, client.ids(), OpCode::SetData, &set, &mut command);
+    let read = |number| {
+        ClientInput::Read(QueuedRead::new(client.clone(), request(number), OpCode::GetData, path.clone()))
+    };
+    let write = ClientInput::Write { conn, request: request(2), op: OpCode::SetData, command };
+    for input in [read(1), write, read(3)] {
+        assert!(router.take(input).is_none(), "it goes to no group at once");
+    }
+}
+
+/// Numbers of the requests that a router hands over in a turn.
+fn handed(router: &mut Router, views: &[GroupView<'_>]) -> Vec<i32> {
+    let orders = router.work(views, &mut Outboxes::new(1));
+    let handed = orders.into_iter().filter_map(|order| match order {
+        Order::Hand { input: ClientInput::Write { request, .. }, .. } => Some(request.xid.0),
+        Order::Hand { input: ClientInput::Read(read), .. } => Some(read.request.xid.0),
+        _ => None,
+    });
+    handed.collect()
+}
+
+#[test]
+fn no_write_goes_behind_a_read_under_way_while_slots_may_move() {
+    let (home, other) = (home(), State::new(Tree::new()));
+    let level = home.tree().zxid();
+    let views = [&home, &other].map(|state| GroupView { state, level, origin: ORIGIN });
+    let mut router = Router::new(MEMBER, false, (ORIGIN, 0));
+    router.begin_spread();
+    router.work(&views, &mut Outboxes::new(1));
+    ask(&mut router);
+    assert_eq!(handed(&mut router, &views), [1]);
+    (1..MOVING_TICKS).for_each(|_| router.tick());
+    assert_eq!(handed(&mut router, &views), []);
+    router.tick();
+    assert_eq!(handed(&mut router, &views), [2, 3], "no slot has moved of late");
+}
