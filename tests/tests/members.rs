@@ -254,6 +254,20 @@ async fn a_member_that_lost_its_disk_gets_everything_again() {
 }
 
 #[tokio::test]
+async fn a_member_that_the_others_have_left_starts_without_them() {
+    let mut members = three().await;
+    let client = members[0].connect().await;
+    client.reconfig("", "2,3", None).await.expect("two members leave");
+    client.create("/a", b"x", CreateMode::Persistent).await.expect("it needs nobody");
+    members.iter_mut().for_each(|member| member.server.kill());
+    members[0].server.spawn();
+    members[0].wait_for_mode(&["leader"]);
+    let client = members[0].connect().await;
+    client.exists("/a").await.expect("it is there");
+    client.create("/b", b"x", CreateMode::Persistent).await.expect("it needs nobody");
+}
+
+#[tokio::test]
 async fn a_survivor_recovers_alone_and_the_others_join_again() {
     let mut members = three().await;
     let client = members[0].connect().await;

@@ -209,6 +209,12 @@ impl Joining {
         self.admission = (!admission.is_nobody_leading(self.own, membership)).then_some(admission);
     }
 
+    /// Ends the wait for admission if no other member is needed for it, as the membership is now: what was heard so far may be enough of fewer voters.
+    /// Returns true if it has ended.
+    pub(crate) fn reconsider_admission(&mut self, membership: &Membership) -> bool {
+        self.admission.take_if(|admission| admission.is_nobody_leading(self.own, membership)).is_some()
+    }
+
     /// Takes another member's answer to the question for admission.
     pub(crate) fn note_admission(
         &mut self,

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use raft::ProgressState;
-use raft::eraftpb::{ConfChangeSingle, ConfChangeTransition, ConfChangeType, ConfChangeV2};
+use raft::eraftpb::{ConfChangeSingle, ConfChangeTransition, ConfChangeType, ConfChangeV2, EntryType};
+use raft::{GetEntriesContext, ProgressState};
 
 use super::Consensus;
 use crate::Membership;
@@ -46,6 +46,16 @@ impl Consensus {
     /// True if a step is on its way, so that the next one has to wait.
     pub(crate) fn is_changing(&self) -> bool {
         self.node.raft.has_pending_conf()
+    }
+
+    /// True if the log holds a change of the membership behind this entry.
+    pub(crate) fn may_change_behind(&self, index: u64) -> bool {
+        let log = &self.node.raft.raft_log;
+        let behind = log.slice(index + 1, log.last_index() + 1, None, GetEntriesContext::empty(false));
+        // What cannot be read may hold one.
+        behind.map_or(true, |entries| {
+            entries.iter().any(|entry| entry.get_entry_type() == EntryType::EntryConfChangeV2)
+        })
     }
 
     /// Proposes one step. Several members at once go through both majorities, until an empty step lets go of the one

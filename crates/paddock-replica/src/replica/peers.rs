@@ -361,6 +361,18 @@ impl Replica<'_> {
         }
     }
 
+    /// A member begins with the members that its snapshot names, and reads in its log that some of them have left: then those that stayed are enough.
+    fn reconsider_admission(&mut self) {
+        let applied = self.group.applied.index();
+        if self.group.joining.awaits_admission()
+            && applied == self.group.consensus.committed()
+            && !self.group.consensus.may_change_behind(applied)
+            && self.group.joining.reconsider_admission(self.group.consensus.membership())
+        {
+            self.group.consensus.set_silent(self.group.joining.is_silent());
+        }
+    }
+
     /// This member's disk is older than what it has acknowledged.
     fn on_outdated(&mut self, leader: u64) {
         tracing::error!(
@@ -436,6 +448,7 @@ impl Replica<'_> {
 
     /// Each tick of a member that has no say yet.
     pub(super) fn tick_joining(&mut self) {
+        self.reconsider_admission();
         if self.group.joining.catch_up(self.group.applied.get(), self.group.leadership.term) {
             tracing::info!("caught up: taking part in elections");
             self.group.consensus.set_silent(self.group.joining.is_silent());
