@@ -1,8 +1,8 @@
 //! The way of items from the home group's state into the logs of other groups, and of acknowledgements back.
 //!
 //! A member looks at its own replicas: what one of them has applied is committed. The leader of a group proposes the items that its replica of the home group has and its
-//! replica of the group has not; the leader of the home group proposes the acknowledgement of what its replica of a group has applied. Leaders change, and two may
-//! propose the same: the group applies each item once and in order whatever its log says, and an acknowledgement that is old changes nothing. So all that is
+//! replica of the group has not, and submits to the home group what the group has to answer: acknowledgements, votes, znodes of slots that leave. The home group's leader needs
+//! no replica of the group for that. Leaders change, and two may propose the same: the group applies each item once and in order whatever its log says, and an acknowledgement that is old changes nothing. So all that is
 //! remembered here is what was proposed in the term in which the member leads, and it may be forgotten.
 //!
 //! Invariant: an item is proposed only behind those before it, and nothing is acknowledged that the group's replica here has not applied.
@@ -177,17 +177,21 @@ impl Carrier {
         carried.items.note(term, last);
     }
 
-    /// Gives `propose` the acknowledgements and votes that are to be put into the log of the home group, which this member leads in this term.
-    pub fn propose_answers(&mut self, term: u64, mut propose: impl FnMut(&GroupsCommand<'_>)) {
-        self.votes.propose(term, &mut propose);
-        self.givings.propose(term, &mut propose);
-        for (group, carried) in &mut self.by_group {
-            let number = carried.received.min(carried.last());
-            if number > carried.acknowledged.max(carried.acknowledgement.in_term(term)) {
-                propose(&GroupsCommand::Acknowledge { group: *group, number });
-                carried.acknowledgement.note(term, number);
-            }
+    /// Gives `submit` what the home group is to be told of a group, which this member leads in this term.
+    pub fn propose_answers(&mut self, group: u32, term: u64, mut submit: impl FnMut(&GroupsCommand<'_>)) {
+        self.votes.propose(group, term, &mut submit);
+        self.givings.propose(group, term, &mut submit);
+        let Some(carried) = self.by_group.get_mut(&group) else { return };
+        let number = carried.received.min(carried.last());
+        if number > carried.acknowledged.max(carried.acknowledgement.in_term(term)) {
+            submit(&GroupsCommand::Acknowledge { group, number });
+            carried.acknowledgement.note(term, number);
         }
+    }
+
+    /// Gives `propose` the votes of groups that have not voted for too long, for the log of the home group, which this member leads in this term.
+    pub fn propose_missing(&mut self, term: u64, propose: impl FnMut(&GroupsCommand<'_>)) {
+        self.votes.propose_missing(term, propose);
     }
 }
 
@@ -263,7 +267,7 @@ mod tests {
 
     fn acknowledged(carrier: &mut Carrier, term: u64) -> Vec<(u32, u64)> {
         let mut found = Vec::new();
-        carrier.propose_answers(term, |command| match command {
+        carrier.propose_answers(1, term, |command| match command {
             GroupsCommand::Acknowledge { group, number } => found.push((*group, *number)),
             other => panic!("{other:?}"),
         });

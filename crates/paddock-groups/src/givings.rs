@@ -70,16 +70,16 @@ impl Givings {
         }
     }
 
-    /// Gives `propose` the portions that are to be put into the log of the home group, which this member leads in this term.
-    pub(crate) fn propose(&mut self, term: u64, mut propose: impl FnMut(&GroupsCommand<'_>)) {
-        for ((path, first), awaited) in &mut self.awaited {
+    /// Gives `submit` the portions of a group that the home group is to have. This member leads the group in this term.
+    pub(crate) fn propose(&mut self, group: u32, term: u64, mut submit: impl FnMut(&GroupsCommand<'_>)) {
+        for ((path, first), awaited) in self.awaited.iter_mut().filter(|(_, awaited)| awaited.from == group) {
             let is_under_way = awaited.proposed.is_some_and(|(of, ticks)| of == term && ticks < LOST_TICKS);
             let Some(Given { znodes, is_last, above }) = awaited.given.as_ref().filter(|_| !is_under_way)
             else {
                 continue;
             };
             let (portion, is_last, above) = (awaited.portion, *is_last, *above);
-            propose(&GroupsCommand::Given { path, first: *first, portion, is_last, above, znodes });
+            submit(&GroupsCommand::Given { path, first: *first, portion, is_last, above, znodes });
             awaited.proposed = Some((term, 0));
         }
     }

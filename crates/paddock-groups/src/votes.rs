@@ -18,8 +18,29 @@ pub(crate) struct Votes {
 struct Awaited {
     /// Ticks since the group was asked.
     ticks: u32,
-    /// Term in which the vote was proposed, and the ticks since.
-    proposed: Option<(u64, u32)>,
+    /// By the group's leader.
+    proposed: LastProposal,
+    /// By the home group's leader, because none had come.
+    missing: LastProposal,
+}
+
+/// Term in which a vote was proposed last, and the ticks since.
+#[derive(Clone, Copy, Debug, Default)]
+struct LastProposal(Option<(u64, u32)>);
+
+impl LastProposal {
+    /// True if it was proposed in this term and may yet be applied.
+    fn is_under_way(self, term: u64) -> bool {
+        self.0.is_some_and(|(of, ticks)| of == term && ticks < LOST_TICKS)
+    }
+
+    fn note(&mut self, term: u64) {
+        self.0 = Some((term, 0));
+    }
+
+    fn tick(&mut self) {
+        self.0.iter_mut().for_each(|(_, ticks)| *ticks = ticks.saturating_add(1));
+    }
 }
 
 impl Votes {
@@ -42,19 +63,36 @@ impl Votes {
     pub(crate) fn tick(&mut self) {
         for awaited in self.awaited.values_mut() {
             awaited.ticks = awaited.ticks.saturating_add(1);
-            awaited.proposed.iter_mut().for_each(|(_, ticks)| *ticks = ticks.saturating_add(1));
+            awaited.proposed.tick();
+            awaited.missing.tick();
         }
     }
 
-    /// Gives `propose` the votes that are to be put into the log of the home group, which this member leads in this term.
-    pub(crate) fn propose(&mut self, term: u64, mut propose: impl FnMut(&GroupsCommand<'_>)) {
-        for ((multi, group), awaited) in &mut self.awaited {
-            let given = self.given.get(group).and_then(|votes| votes.get(multi)).copied();
-            let vote = given.or((awaited.ticks >= LOST_TICKS).then_some(Vote::Busy));
-            let is_under_way = awaited.proposed.is_some_and(|(of, ticks)| of == term && ticks < LOST_TICKS);
-            if let Some(vote) = vote.filter(|_| !is_under_way) {
-                propose(&GroupsCommand::Vote { multi: *multi, group: *group, vote });
-                awaited.proposed = Some((term, 0));
+    /// Gives `submit` the votes of a group that the home group is to have. This member leads the group in this term.
+    pub(crate) fn propose(&mut self, group: u32, term: u64, mut submit: impl FnMut(&GroupsCommand<'_>)) {
+        let Some(given) = self.given.get(&group) else { return };
+        for ((multi, _), awaited) in self.awaited.iter_mut().filter(|((_, of), _)| *of == group) {
+            if let Some(vote) = given.get(multi).copied().filter(|_| !awaited.proposed.is_under_way(term)) {
+                submit(&GroupsCommand::Vote { multi: *multi, group, vote });
+                awaited.proposed.note(term);
+            }
+        }
+    }
+
+    /// Gives `propose` votes of groups from which none has come for too long: what the group has said, if that is known here, or that it is busy. For the log of the
+    /// home group, which this member leads in this term.
+    pub(crate) fn propose_missing(&mut self, term: u64, mut propose: impl FnMut(&GroupsCommand<'_>)) {
+        for ((multi, group), awaited) in
+            self.awaited.iter_mut().filter(|(_, awaited)| awaited.ticks >= LOST_TICKS)
+        {
+            if !awaited.missing.is_under_way(term) {
+                let given = self.given.get(group).and_then(|votes| votes.get(multi)).copied();
+                propose(&GroupsCommand::Vote {
+                    multi: *multi,
+                    group: *group,
+                    vote: given.unwrap_or(Vote::Busy),
+                });
+                awaited.missing.note(term);
             }
         }
     }
@@ -64,12 +102,18 @@ impl Votes {
 mod tests {
     use super::*;
 
-    fn proposed(votes: &mut Votes, term: u64) -> Vec<(i64, u32, Vote)> {
+    /// Votes that are proposed by the leader of group 1, or by that of the home group.
+    fn proposed(votes: &mut Votes, by_home: bool, term: u64) -> Vec<(i64, u32, Vote)> {
         let mut found = Vec::new();
-        votes.propose(term, |command| match command {
+        let note = |command: &GroupsCommand<'_>| match command {
             GroupsCommand::Vote { multi, group, vote } => found.push((*multi, *group, *vote)),
             other => panic!("{other:?}"),
-        });
+        };
+        if by_home {
+            votes.propose_missing(term, note)
+        } else {
+            votes.propose(1, term, note)
+        }
         found
     }
 
@@ -77,14 +121,18 @@ mod tests {
     fn votes_are_proposed_once_in_a_term_and_a_group_that_is_away_is_busy() {
         let mut votes = Votes::default();
         votes.await_these([(5, 1), (5, 2)].into_iter());
-        assert_eq!(proposed(&mut votes, 3), []);
+        assert_eq!(proposed(&mut votes, false, 3), []);
         votes.are_given(1, [(5, Vote::Yes), (6, Vote::Busy)].into_iter());
-        assert_eq!((proposed(&mut votes, 3), proposed(&mut votes, 3)), (vec![(5, 1, Vote::Yes)], vec![]));
-        assert_eq!(proposed(&mut votes, 4), [(5, 1, Vote::Yes)]);
-        votes.await_these([(5, 2)].into_iter());
+        votes.are_given(2, [(5, Vote::Yes)].into_iter());
+        let own = vec![(5, 1, Vote::Yes)];
+        assert_eq!((proposed(&mut votes, false, 3), proposed(&mut votes, false, 3)), (own.clone(), vec![]));
+        assert_eq!(proposed(&mut votes, false, 4), own);
+        assert_eq!(proposed(&mut votes, true, 4), []);
         (0..LOST_TICKS).for_each(|_| votes.tick());
-        assert_eq!(proposed(&mut votes, 4), [(5, 2, Vote::Busy)]);
+        votes.are_given(2, std::iter::empty());
+        assert_eq!(proposed(&mut votes, true, 4), [(5, 1, Vote::Yes), (5, 2, Vote::Busy)]);
+        assert_eq!((proposed(&mut votes, true, 4), proposed(&mut votes, false, 4)), (vec![], own));
         votes.await_these(std::iter::empty());
-        assert_eq!(proposed(&mut votes, 5), []);
+        assert_eq!((proposed(&mut votes, true, 5), proposed(&mut votes, false, 5)), (vec![], vec![]));
     }
 }

@@ -1,11 +1,9 @@
 //! The joining of a member's groups: items of the home group's streams go into the logs of the groups that this member leads.
 
-use paddock_proto::GroupsCommand;
 use paddock_replica::{OtherGroup, Replica};
 use paddock_storage::GroupNumber;
 
 use super::{Member, MemberGroup};
-use crate::config::HOME;
 
 impl Member {
     /// A group has applied something, or its state is another one.
@@ -24,14 +22,17 @@ impl Member {
             }
         }
         let Member { presence, groups, carrier, .. } = self;
-        for MemberGroup { number, group, .. } in groups {
+        let (home, others) = groups.split_first_mut().expect("the home group is the first");
+        for MemberGroup { number: GroupNumber(number), group, .. } in others {
             let mut replica = Replica::new(presence, group);
             let Some(term) = replica.joining_term() else { continue };
-            let propose = |command: &GroupsCommand<'_>| replica.announce_between_groups(command);
-            match *number {
-                HOME => carrier.propose_answers(term, propose),
-                GroupNumber(number) => carrier.propose_items(number, term, propose),
-            }
+            carrier.propose_items(*number, term, |command| replica.announce_between_groups(command));
+            let mut home = Replica::new(presence, &mut home.group);
+            carrier.propose_answers(*number, term, |command| home.submit_between_groups(command));
+        }
+        let mut home = Replica::new(presence, &mut home.group);
+        if let Some(term) = home.joining_term() {
+            carrier.propose_missing(term, |command| home.announce_between_groups(command));
         }
     }
 

@@ -26,6 +26,13 @@ impl Replica<'_> {
         self.announce(GroupsCommand::OP, &body);
     }
 
+    /// Submits a command between groups, which the leader puts into the log, whichever member that is.
+    pub fn submit_between_groups(&mut self, command: &GroupsCommand<'_>) {
+        let mut body = Vec::new();
+        command.encode(&mut body);
+        self.order_between_groups(&body);
+    }
+
     /// Submits a command that this member's operator orders. One that comes while nothing can be written is dropped.
     pub(super) fn order_between_groups(&mut self, body: &[u8]) {
         if !self.group.read_only.is_active() {
