@@ -9,13 +9,13 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 
-/// Time after which a program counts as hung; none until somebody says so.
+/// Time after which a program counts as hung; unset where programs may run for any time.
 static PATIENCE: OnceLock<Duration> = OnceLock::new();
 
 /// Time that a hung program has to say where it was, before it is killed with all that it has started.
 const LAST_WORDS: Duration = Duration::from_secs(10);
 
-/// Every program that is started from now on is ended when it has run for so long.
+/// Ends every program that is started from now on and has run for this time.
 pub(crate) fn give_up_after(patience: Duration) {
     PATIENCE.get_or_init(|| patience);
 }
