@@ -33,12 +33,12 @@ impl GroupState {
         self.0.lock().tree_mut().take_applied_items()
     }
 
-    /// The group as it is told of, with this standing.
-    pub(crate) fn tell(&self, standing: GroupStanding) -> OtherGroup {
+    /// The group as it is told of, with this standing, and this number of commands that were applied.
+    pub(crate) fn tell(&self, standing: GroupStanding, commands: u64) -> OtherGroup {
         let state = self.0.lock();
         let tree = state.tree();
         let (znodes, data_bytes) = (tree.node_count() as u64, tree.data_bytes());
-        OtherGroup { standing, znodes, data_bytes, received_items: tree.received_items() }
+        OtherGroup { standing, znodes, data_bytes, received_items: tree.received_items(), commands }
     }
 }
 

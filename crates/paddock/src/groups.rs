@@ -2,6 +2,8 @@
 //!
 //! An order has no answer of its own: the command looks at the member until it is carried out there.
 
+mod advice;
+
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
@@ -10,6 +12,8 @@ use paddock_bench::Access;
 use paddock_bench::report::units::one_line;
 use paddock_tree::SLOTS;
 use serde_json::{Value, json};
+
+use advice::{Load, advice};
 
 use crate::access::{AccessArgs, AccessError};
 use crate::admin_client::{AdminError, AdminInterface};
@@ -25,7 +29,9 @@ const FOREWARNING: Duration = Duration::from_secs(1);
 
 const EXAMPLES: &str = "\
 Examples:
-  paddock groups list zk1:8080             groups with their leaders, and split points with their slots
+  paddock groups list zk1:8080             groups with their leaders, load and size, split points with their slots, and
+                                           which slots to move if one group has much more than others
+  paddock groups list zk1:8080 --over 1m   the load of a minute
   paddock groups list zk1:8080 --json      the same for a program
   paddock groups split zk1:8080 /app --auth @identity
                                            let children of /app be spread over the groups
@@ -120,7 +126,10 @@ struct ListArgs {
     /// HTTP interface of a member, host:port or URL
     #[arg(value_name = "HOST", default_value = "localhost:8080", value_parser = HttpAddress::parse)]
     host: HttpAddress,
-    /// Print JSON
+    /// Time over which the load is measured
+    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = humantime::parse_duration, conflicts_with = "json")]
+    over: Duration,
+    /// Print JSON, with the number of commands since the member's start in the place of the load
     #[arg(long)]
     json: bool,
     #[command(flatten)]
@@ -171,8 +180,17 @@ pub(crate) fn run(args: &GroupsArgs) -> ExitCode {
 
 fn list(args: &ListArgs) -> Result<String, GroupsFailure> {
     let access = args.access.read()?;
-    let page = runtime()?.block_on(look(&args.host, &access))?;
-    Ok(if args.json { page.to_string() } else { as_text(&page) })
+    runtime()?.block_on(async {
+        let page = look(&args.host, &access).await?;
+        if args.json {
+            return Ok(page.to_string());
+        }
+        let since = Instant::now();
+        tokio::time::sleep(args.over).await;
+        let later = look(&args.host, &access).await?;
+        let loads = Load::of_groups(&page, &later, since.elapsed());
+        Ok(as_text(&later, &loads) + &advice(&later, &loads, &args.host.url()))
+    })
 }
 
 fn runtime() -> Result<tokio::runtime::Runtime, GroupsFailure> {
@@ -294,14 +312,16 @@ fn move_slots(args: &MoveArgs) -> Result<String, GroupsFailure> {
 }
 
 /// Groups and split points as tables.
-fn as_text(page: &Value) -> String {
+fn as_text(page: &Value, loads: &[Load]) -> String {
     let list = |key: &str| page[key].as_array().cloned().unwrap_or_default();
-    let row = |cells: [&str; 6]| {
-        let [group, leader, znodes, bytes, applied, items] = cells;
-        format!("{group:>5}  {leader:>10}  {znodes:>12}  {bytes:>14}  {applied:>12}  {items:>8}\n")
+    let row = |cells: [&str; 7]| {
+        let [group, leader, rate, znodes, bytes, applied, items] = cells;
+        format!(
+            "{group:>5}  {leader:>10}  {rate:>10}  {znodes:>12}  {bytes:>14}  {applied:>12}  {items:>8}\n"
+        )
     };
-    let mut text = row(["group", "leader", "znodes", "bytes", "applied", "items"]);
-    for group in list("groups") {
+    let mut text = row(["group", "leader", "commands/s", "znodes", "bytes", "applied", "items"]);
+    for (group, load) in list("groups").iter().zip(loads) {
         let leader = group["leader"].as_u64().map_or_else(|| "none".to_owned(), |leader| leader.to_string());
         let items = match (group["items_applied"].as_u64(), group["items"].as_u64()) {
             (Some(applied), Some(items)) => format!("{applied}/{items}"),
@@ -309,7 +329,7 @@ fn as_text(page: &Value) -> String {
         };
         let [number, znodes, bytes, applied] =
             ["group", "znodes", "bytes", "applied"].map(|key| group[key].to_string());
-        text += &row([&number, &leader, &znodes, &bytes, &applied, &items]);
+        text += &row([&number, &leader, &format!("{:.0}", load.rate), &znodes, &bytes, &applied, &items]);
     }
     for point in list("split_points") {
         let path = one_line(point["path"].as_str().unwrap_or_default());
@@ -343,18 +363,19 @@ mod tests {
     fn groups_and_split_points_are_tables() {
         let page = json!({
             "groups": [
-                { "group": 0, "leader": 2, "znodes": 1000, "bytes": 9, "applied": 77, "committed": 77 },
-                { "group": 1, "leader": null, "znodes": 7, "bytes": 8, "applied": 5, "committed": 6, "items": 3, "items_applied": 2 },
+                { "group": 0, "leader": 2, "znodes": 1000, "bytes": 9, "commands": 50, "applied": 77, "committed": 77 },
+                { "group": 1, "leader": null, "znodes": 7, "bytes": 8, "commands": 3, "applied": 5, "committed": 6, "items": 3, "items_applied": 2 },
             ],
             "split_points": [
                 { "path": "/a\u{1b}b", "is_there": true, "version": 9, "slots": [{ "first": 0, "last": 4095, "group": 0 }] },
                 { "path": "/c", "is_there": false, "version": 9, "slots": [] },
             ],
         });
-        let text = as_text(&page);
+        let loads = Load::of_groups(&page, &page, Duration::from_secs(1));
+        let text = as_text(&page, &loads);
         let lines: Vec<Vec<&str>> = text.lines().map(|line| line.split_whitespace().collect()).collect();
-        assert_eq!(lines[1], ["0", "2", "1000", "9", "77", "home"]);
-        assert_eq!(lines[2], ["1", "none", "7", "8", "5", "2/3"]);
+        assert_eq!(lines[1], ["0", "2", "0", "1000", "9", "77", "home"]);
+        assert_eq!(lines[2], ["1", "none", "0", "7", "8", "5", "2/3"]);
         assert!(!text.contains('\u{1b}'), "a path does not steer a terminal: {text}");
         assert!(
             text.contains("  slots 0 to 4095: group 0\n")

@@ -39,7 +39,8 @@ impl Member {
     /// The groups beside the home group, as this member has them.
     pub(super) fn other_groups(&self) -> Vec<OtherGroup> {
         let others = self.group_standings().zip(&self.groups).skip(1);
-        let states = others.filter_map(|(standing, group)| Some((standing, group.own_state.as_ref()?)));
-        states.map(|(standing, state)| state.tell(standing)).collect()
+        others
+            .filter_map(|(standing, group)| Some(group.own_state.as_ref()?.tell(standing, group.writes)))
+            .collect()
     }
 }

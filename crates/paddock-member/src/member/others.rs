@@ -29,6 +29,7 @@ impl Member {
     pub(super) fn with_groups(&self, mut standing: Standing) -> Standing {
         (standing.groups, standing.groups_led) = (0, 0);
         (standing.other_groups, standing.group_items_pending) = (self.other_groups(), self.carrier.pending());
+        standing.home_commands = self.groups[0].writes;
         for group in self.group_standings() {
             let is_other = group.number > 0;
             standing.groups += 1;

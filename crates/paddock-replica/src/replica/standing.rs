@@ -67,6 +67,8 @@ pub struct Standing {
     pub groups_without_leader: u32,
     /// Raft groups beside the home group for which a change of members waits, as its leader has been told; 0 if it does not lead.
     pub groups_changing: u32,
+    /// Commands of the home group that this member has applied since it was started, those of clients and its own.
+    pub home_commands: u64,
     /// The groups beside the home group, by rising number.
     pub other_groups: Vec<OtherGroup>,
     /// Items for other groups that the home group does not know to be applied there.
@@ -124,6 +126,8 @@ pub struct OtherGroup {
     pub data_bytes: u64,
     /// Number of the last item of the home group's stream that it has applied.
     pub received_items: u64,
+    /// Commands that the member has applied since it was started, those of clients and the group's own.
+    pub commands: u64,
 }
 
 /// Facts that a member knows of itself in one of its groups.
@@ -254,6 +258,7 @@ impl MemberFacts<'_> {
             groups_joining: 0,
             groups_without_leader: 0,
             groups_changing: self.groups_changing(),
+            home_commands: 0,
             other_groups: Vec::new(),
             group_items_pending: 0,
             clocks_ahead: self.presence.clocks.ignored() as u32,

@@ -47,16 +47,18 @@ pub(super) fn groups(admin: &Admin, request: Request) -> Response {
         "leader": status.standing.leader,
         "znodes": znodes,
         "bytes": bytes,
+        "commands": status.standing.home_commands,
         "committed": status.standing.committed,
         "applied": status.standing.applied,
     });
     let others = others.into_iter().map(|(other, last_item)| {
-        let OtherGroup { standing, znodes, data_bytes, received_items } = other;
+        let OtherGroup { standing, znodes, data_bytes, received_items, commands } = other;
         json!({
             "group": standing.number,
             "leader": standing.leader,
             "znodes": znodes,
             "bytes": data_bytes,
+            "commands": commands,
             "committed": standing.committed,
             "applied": standing.applied,
             "items": last_item,

@@ -130,6 +130,9 @@ pub(super) fn of_paddock(shared: &Shared) -> Vec<Metric> {
     if let Some(bytes) = s.memory.0 {
         metrics.push(gauge("paddock_memory_max_bytes", "Limit of resident memory in bytes", bytes));
     }
+    if !s.standing.other_groups.is_empty() {
+        metrics.extend(of_groups(&s));
+    }
     if s.leads_for_ms.is_some() {
         metrics.push(Metric {
             name: "paddock_member_lag_entries",
@@ -160,6 +163,36 @@ pub(super) fn of_paddock(shared: &Shared) -> Vec<Metric> {
         });
     }
     metrics
+}
+
+/// Load and size of each Raft group, as this member has it.
+fn of_groups(s: &Status) -> [Metric; 3] {
+    let home = (0, [s.standing.home_commands, s.znodes as u64, s.data_bytes]);
+    let others = s.standing.other_groups.iter();
+    let others =
+        others.map(|group| (group.standing.number, [group.commands, group.znodes, group.data_bytes]));
+    let all: Vec<(u32, [u64; 3])> = [home].into_iter().chain(others).collect();
+    let metrics = [
+        (
+            "paddock_group_commands",
+            MetricKind::Counter,
+            "Commands of a Raft group that this member has applied since its start: writes, and what the group does by itself",
+        ),
+        ("paddock_group_znodes", MetricKind::Gauge, "Znodes of a Raft group"),
+        (
+            "paddock_group_data_bytes",
+            MetricKind::Gauge,
+            "Characters of paths and bytes of data of a Raft group",
+        ),
+    ];
+    let mut place = 0..;
+    metrics.map(|(name, kind, help)| {
+        let place = place.next().expect("there is a number for each");
+        let labelled = |(group, values): &(u32, [u64; 3])| {
+            (Some(("group", group.to_string())), MetricValue::of(values[place]))
+        };
+        Metric { name, kind, help, values: all.iter().map(labelled).collect() }
+    })
 }
 
 /// Backups that this process makes by a schedule.
