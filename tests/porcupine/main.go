@@ -1,5 +1,6 @@
 // Command porcupine says whether a history of requests to znodes is linearizable: whether there is an order in which
-// they could have been carried out, one after the other, each between its question and its answer.
+// they could have been carried out, one after the other, each between its question and its answer. A multi about several znodes
+// is carried out as one.
 //
 //	porcupine HISTORY.jsonl
 //
@@ -10,6 +11,7 @@ package main
 import (
 	"fmt"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/anishathalye/porcupine"
@@ -30,26 +32,28 @@ func main() {
 	if err != nil {
 		fail(2, "%s: %v", path, err)
 	}
-	requests, unknown := 0, 0
+	requests, unknown, znodes := 0, 0, 0
 	for _, part := range parts {
-		result, info := porcupine.CheckOperationsVerbose(register, part.operations, patience)
+		model, names := registers(part.keys), strings.Join(part.keys, " and ")
+		result, info := porcupine.CheckOperationsVerbose(model, part.operations, patience)
 		switch result {
 		case porcupine.Unknown:
-			fail(2, "%s: no verdict on %s after %v", path, part.key, patience)
+			fail(2, "%s: no verdict on %s after %v", path, names, patience)
 		case porcupine.Illegal:
 			picture := path + ".html"
-			if err := porcupine.VisualizePath(register, info, picture); err != nil {
-				fail(1, "%s: not linearizable at %s, and no picture of it: %v", path, part.key, err)
+			if err := porcupine.VisualizePath(model, info, picture); err != nil {
+				fail(1, "%s: not linearizable at %s, and no picture of it: %v", path, names, err)
 			}
-			fail(1, "%s: not linearizable at %s; see %s", path, part.key, picture)
+			fail(1, "%s: not linearizable at %s; see %s", path, names, picture)
 		}
 		requests += len(part.operations)
 		unknown += part.unknown
+		znodes += len(part.keys)
 	}
 	if requests == 0 {
 		fail(2, "%s: there is nothing to check", path)
 	}
-	fmt.Printf("%d requests to %d znodes are linearizable; what came of %d is not known\n", requests, len(parts), unknown)
+	fmt.Printf("%d requests to %d znodes are linearizable; what came of %d is not known\n", requests, znodes, unknown)
 }
 
 func fail(code int, format string, arguments ...interface{}) {

@@ -1,13 +1,9 @@
 package main
 
-import (
-	"fmt"
-
-	"github.com/anishathalye/porcupine"
-)
+import "fmt"
 
 // A request to a znode. Value is the data of a create, a set or a replace; Expected the version that a set, a delete or
-// a replace demands. A replace is a delete and a create in one multi.
+// a replace demands. A replace is a delete and a create in one multi; a check demands a version, and changes nothing.
 type request struct {
 	op       string
 	value    int64
@@ -15,6 +11,8 @@ type request struct {
 }
 
 func (r request) takesValue() bool { return r.op == "create" || r.op == "set" || r.op == "replace" }
+
+func (r request) changes() bool { return r.op != "read" && r.op != "check" }
 
 // What came of a request. An unknown answer is that of a client that lost its connection: the request may have been
 // carried out, and may still be.
@@ -33,28 +31,11 @@ type znode struct {
 	version int32
 }
 
-// register is a znode that carries out one request after the other. A history has one for each path.
-var register = porcupine.Model{
-	Init: func() interface{} { return znode{} },
-	Step: func(state, input, output interface{}) (bool, interface{}) {
-		return step(state.(znode), input.(request), output.(answer))
-	},
-	DescribeOperation: func(input, output interface{}) string {
-		return fmt.Sprintf("%v -> %v", input.(request), output.(answer))
-	},
-	DescribeState: func(state interface{}) string { return state.(znode).String() },
-}
-
-// step says whether the znode could have given this answer, and what it is afterwards.
-func step(before znode, request request, told answer) (bool, znode) {
-	truth, after := carryOut(before, request)
-	if !told.isKnown {
-		return true, after
-	}
-	fits := told.code == truth.code &&
-		(told.value == nil || truth.value != nil && *told.value == *truth.value) &&
-		(told.version == nil || truth.version != nil && *told.version == *truth.version)
-	return fits, after
+// fits says whether an answer is the true one, as far as it says anything.
+func (a answer) fits(truth answer) bool {
+	return a.code == truth.code &&
+		(a.value == nil || truth.value != nil && *a.value == *truth.value) &&
+		(a.version == nil || truth.version != nil && *a.version == *truth.version)
 }
 
 // carryOut is the znode's side: the answer it gives, and what it is afterwards.
@@ -78,7 +59,7 @@ func carryOut(before znode, request request) (answer, znode) {
 		return done(znode{exists: true, value: request.value})
 	case request.op == "delete":
 		return done(znode{})
-	case request.op == "read":
+	case !request.changes():
 		return done(before)
 	}
 	panic("an operation of no kind: " + request.op)

@@ -9,7 +9,7 @@ import (
 	"github.com/anishathalye/porcupine"
 )
 
-// isLinearizable checks a history of one znode in the form in which it comes from the tests.
+// isLinearizable checks a history of one znode, or of several that multis connect, in the form in which it comes from the tests.
 func isLinearizable(t *testing.T, lines ...string) bool {
 	t.Helper()
 	parts, err := read(strings.NewReader(strings.Join(lines, "\n")))
@@ -17,9 +17,9 @@ func isLinearizable(t *testing.T, lines ...string) bool {
 		t.Fatal(err)
 	}
 	if len(parts) != 1 {
-		t.Fatalf("%d znodes in the history of one", len(parts))
+		t.Fatalf("%d histories of znodes that should be one", len(parts))
 	}
-	return porcupine.CheckOperations(register, parts[0].operations)
+	return porcupine.CheckOperations(registers(parts[0].keys), parts[0].operations)
 }
 
 // asked is a request of a client from start to end; fields and answer are JSON, without braces.
@@ -156,6 +156,10 @@ func TestWhatIsNoHistoryIsRefused(t *testing.T) {
 		`{"key":"/a","op":"read","value":1,"start":1}`,
 		`{"key":"/a","op":"swap","start":1}`,
 		`{"key":"/a","op":"read","start":2,"answer":{"end":1,"code":"ok"}}`,
+		`{"parts":[{"key":"/a","op":"read"},{"key":"/a","op":"read"}],"start":1}`,
+		`{"key":"/a","op":"read","parts":[{"key":"/b","op":"read"}],"start":1}`,
+		`{"parts":[{"key":"/a","op":"read"},{"key":"/b","op":"read"}],"start":1,"answer":{"end":2,"code":"ok","parts":[{}]}}`,
+		`{"parts":[{"key":"/a","op":"read"},{"key":"/b","op":"read"}],"start":1,"answer":{"end":2,"code":"NoNode","refused":2}}`,
 		`{"key":`,
 	} {
 		if _, err := read(strings.NewReader(text)); err == nil {
