@@ -9,7 +9,6 @@ import (
 )
 
 const (
-	lockPath = "/torture-lock"
 	// Whoever waits looks this often, should it have missed that the lock is free.
 	look        = 200 * time.Millisecond
 	lockTimeout = 2 * time.Second
@@ -24,13 +23,14 @@ const (
 //	held CLIENT SINCE UNTIL    in nanoseconds of the monotonic clock
 type contender struct {
 	number int
+	lock   string
 	turns  int
 	token  string
 	*session
 }
 
-func newContender(number int, host string) *contender {
-	return &contender{number: number, session: connect(host, lockTimeout)}
+func newContender(number int, lock, host string) *contender {
+	return &contender{number: number, lock: lock, session: connect(host, lockTimeout)}
 }
 
 func (c *contender) work(stop <-chan struct{}) {
@@ -46,7 +46,7 @@ func (c *contender) work(stop <-chan struct{}) {
 			c.hold(stop, since)
 		case errors.Is(err, zk.ErrNodeExists):
 			// A create that was not answered may have been carried out.
-			_, stat, changed, err := c.ExistsW(lockPath)
+			_, stat, changed, err := c.ExistsW(c.lock)
 			if err == nil && stat.EphemeralOwner == c.SessionID() {
 				c.hold(stop, nowNs())
 				continue
@@ -65,10 +65,10 @@ func (c *contender) work(stop <-chan struct{}) {
 // take creates the lock and beside it a token of this turn. The library sends what waited for a connection even when that has
 // brought another session: without its token it can not take the lock from whoever has it then.
 func (c *contender) take() error {
-	c.token = fmt.Sprintf("%s-%d-%d", lockPath, c.number, nowNs())
+	c.token = fmt.Sprintf("%s-%d-%d", c.lock, c.number, nowNs())
 	open := zk.WorldACL(zk.PermAll)
 	return first(c.Multi(
-		&zk.CreateRequest{Path: lockPath, Acl: open, Flags: zk.FlagEphemeral},
+		&zk.CreateRequest{Path: c.lock, Acl: open, Flags: zk.FlagEphemeral},
 		&zk.CreateRequest{Path: c.token, Acl: open, Flags: zk.FlagEphemeral}))
 }
 
@@ -103,7 +103,7 @@ func (c *contender) hold(stop <-chan struct{}, since int64) {
 	say("held %d %d %d", c.number, since, until)
 	if !isTold {
 		_ = first(c.Multi(
-			&zk.DeleteRequest{Path: c.token, Version: -1}, &zk.DeleteRequest{Path: lockPath, Version: -1}))
+			&zk.DeleteRequest{Path: c.token, Version: -1}, &zk.DeleteRequest{Path: c.lock, Version: -1}))
 	}
 }
 

@@ -1,10 +1,10 @@
 // Command clients has sessions of go-zookeeper for the torture: what tests/support/recorder.py does with kazoo, with the same
 // arguments and the same lines on standard output.
 //
-//	clients SEED FIRST HOSTS...
+//	clients SEED FIRST KEYS LOCK HOSTS...
 //
-// One session for each HOSTS, a connection string: they are clients FIRST, FIRST + 1 and so on, and SEED decides what they ask.
-// One that begins with "lock@" takes turns at a lock instead. It ends when standard input does.
+// One session for each HOSTS, a connection string: they are clients FIRST, FIRST + 1 and so on, and SEED decides what they ask
+// of KEYS, znodes with commas between. One that begins with "lock@" takes turns at LOCK instead. It ends when standard input does.
 package main
 
 import (
@@ -26,18 +26,19 @@ type worker interface {
 }
 
 func main() {
-	if len(os.Args) < 4 {
-		fmt.Fprintln(os.Stderr, "usage: clients SEED FIRST HOSTS...")
+	if len(os.Args) < 6 {
+		fmt.Fprintln(os.Stderr, "usage: clients SEED FIRST KEYS LOCK HOSTS...")
 		os.Exit(2)
 	}
 	seed, first := number(os.Args[1]), int(number(os.Args[2]))
+	keys, lock := strings.Split(os.Args[3], ","), os.Args[4]
 	var workers []worker
-	for place, hosts := range os.Args[3:] {
+	for place, hosts := range os.Args[5:] {
 		client := first + place
 		if strings.HasPrefix(hosts, "lock@") {
-			workers = append(workers, newContender(client, strings.TrimPrefix(hosts, "lock@")))
+			workers = append(workers, newContender(client, lock, strings.TrimPrefix(hosts, "lock@")))
 		} else {
-			workers = append(workers, newRecorder(client, seed, hosts))
+			workers = append(workers, newRecorder(client, seed, keys, hosts))
 		}
 	}
 	say("ready")

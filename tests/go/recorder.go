@@ -13,7 +13,6 @@ import (
 )
 
 const (
-	keys = 4
 	// Data are numbers with blanks behind them, so that the log grows: disks fill, files of the log come and go.
 	dataBytes       = 1000
 	betweenRequests = 8 * time.Millisecond
@@ -50,6 +49,7 @@ var errUnsynced = errors.New("another connection")
 // A recorder asks things of a few znodes and writes down what it was told.
 type recorder struct {
 	number int
+	keys   []string
 	chance *rand.Rand
 	values int64
 	// What the session knows of each znode, so that its requests often fit.
@@ -57,10 +57,10 @@ type recorder struct {
 	*session
 }
 
-func newRecorder(number int, seed int64, hosts string) *recorder {
+func newRecorder(number int, seed int64, keys []string, hosts string) *recorder {
 	chance := rand.New(rand.NewSource(seed + int64(number)))
 	return &recorder{
-		number: number, chance: chance, values: int64(number) * 1_000_000,
+		number: number, keys: keys, chance: chance, values: int64(number) * 1_000_000,
 		versions: map[string]int32{}, session: connect(hosts, recorderTimeout),
 	}
 }
@@ -114,7 +114,7 @@ func (r *recorder) tell(asked request) {
 }
 
 func (r *recorder) choose() request {
-	asked := request{Client: r.number, Key: fmt.Sprintf("/register-%d", r.chance.Intn(keys))}
+	asked := request{Client: r.number, Key: r.keys[r.chance.Intn(len(r.keys))]}
 	asked.kind = kinds[r.chance.Intn(len(kinds))]
 	version, isKnown := r.versions[asked.Key]
 	if asked.kind == "checked set" && !isKnown {

@@ -1,7 +1,7 @@
 //! Servers with an HTTP interface for administrators, and the commands that ask them.
 
 use std::fs;
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
@@ -38,12 +38,17 @@ impl Administered {
     }
 }
 
-/// Settings of a server with an interface at a port, which gives snapshots as often as they are asked for.
+/// Settings of a server with an interface at a port.
 pub fn admin_settings(port: u16) -> [(String, String); 4] {
-    let port = port.to_string();
+    admin_settings_at(SocketAddr::from((Ipv4Addr::LOCALHOST, port)))
+}
+
+/// Settings of a server with an interface at an address, which gives snapshots as often as they are asked for.
+pub fn admin_settings_at(address: SocketAddr) -> [(String, String); 4] {
+    let (host, port) = (address.ip().to_string(), address.port().to_string());
     let settings = [
         ("admin.enableServer", "true"),
-        ("admin.serverAddress", "127.0.0.1"),
+        ("admin.serverAddress", &*host),
         ("admin.serverPort", &*port),
         ("admin.rateLimiterIntervalInMS", "1"),
     ];

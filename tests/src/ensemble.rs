@@ -5,6 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use crate::administered::admin_settings_at;
 use crate::server::{MemberSettings, Server, ServerKind, free_port};
 
 /// Three JVMs beside other load take more than a minute.
@@ -24,6 +25,8 @@ pub struct MemberPlace {
     pub namespace: Option<String>,
     /// The size of the disk that its data are on; none for the disk of the test.
     pub disk_bytes: Option<usize>,
+    /// Address of its interface for administrators, if it has one.
+    pub admin: Option<SocketAddr>,
 }
 
 impl MemberPlace {
@@ -45,7 +48,13 @@ impl MemberPlace {
             peers: format!("127.0.0.1:{}:{}", free_port(), free_port()),
             namespace: None,
             disk_bytes: None,
+            admin: None,
         }
+    }
+
+    /// Lines of `zoo.cfg` that the other members do not have.
+    fn own_lines(&self) -> Vec<(String, String)> {
+        self.admin.map(admin_settings_at).into_iter().flatten().collect()
     }
 }
 
@@ -85,6 +94,9 @@ impl Ensemble {
         let settings: Vec<(&str, &str)> = lines.chain(LIMITS).chain(settings.iter().copied()).collect();
         let member = |(id, place): (usize, &MemberPlace)| {
             let MemberPlace { clients: address, namespace, disk_bytes, .. } = place.clone();
+            let own = place.own_lines();
+            let own = own.iter().map(|(key, value)| (&**key, &**value));
+            let settings: Vec<(&str, &str)> = settings.iter().copied().chain(own).collect();
             Server::start_as(&MemberSettings {
                 kind,
                 id,

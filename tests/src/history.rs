@@ -127,16 +127,17 @@ impl SharedHistory {
         let mut versions = [None; KEYS];
         while !self.is_stopping.get() {
             let key = chance.index(KEYS);
+            let path = path(key);
             let request = self.choose(versions[key], &mut chance);
-            let place = self.begin(number, key, request);
-            match perform(&client, key, request).await {
+            let place = self.begin(number, &path, request);
+            match perform(&client, &path, request).await {
                 Ok(answer) => {
                     versions[key] = version_after(request, &answer);
                     self.operations.borrow_mut()[place].end = Some((now_ns(), answer));
                 }
                 Err(Error::ConnectionLost) => {}
                 Err(Error::SessionExpired) => client = connect().await,
-                Err(error) => panic!("{request:?} of {}: {error}", path(key)),
+                Err(error) => panic!("{request:?} of {path}: {error}"),
             }
             sleep(PAUSE).await;
         }
@@ -156,23 +157,24 @@ impl SharedHistory {
         }
     }
 
-    fn begin(&self, client: usize, key: usize, request: RecordedRequest) -> usize {
+    fn begin(&self, client: usize, path: &str, request: RecordedRequest) -> usize {
         let mut operations = self.operations.borrow_mut();
-        operations.push(Operation { client, key, request, start_ns: now_ns(), end: None });
+        operations.push(Operation { client, path: path.to_owned(), request, start_ns: now_ns(), end: None });
         operations.len() - 1
     }
 }
 
-/// The lines of one client more, which reads every znode at a member.
-pub async fn last_reads(client: usize, member: SocketAddr) -> Vec<String> {
+/// The lines of one client more, which reads each of some znodes at a member.
+pub async fn last_reads(client: usize, member: SocketAddr, paths: &[String]) -> Vec<String> {
     let connected = Client::connect(&member.to_string(), ClientOptions::default()).await;
     let connected = connected.unwrap_or_else(|error| panic!("connect to {member}: {error}"));
     let mut lines = Vec::new();
-    for key in 0..KEYS {
+    for path in paths {
         let (request, start_ns) = (RecordedRequest::Read, now_ns());
-        let answer = perform(&connected, key, request).await;
-        let answer = answer.unwrap_or_else(|error| panic!("read {} at {member}: {error}", path(key)));
-        let operation = Operation { client, key, request, start_ns, end: Some((now_ns(), answer)) };
+        let answer = perform(&connected, path, request).await;
+        let answer = answer.unwrap_or_else(|error| panic!("read {path} at {member}: {error}"));
+        let (path, end) = (path.clone(), Some((now_ns(), answer)));
+        let operation = Operation { client, path, request, start_ns, end };
         lines.push(operation.to_json().to_string());
     }
     connected.close().await.expect("close");

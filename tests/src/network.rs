@@ -79,6 +79,7 @@ impl Network {
             peers: format!("10.77.0.{id}:2888:3888"),
             namespace: Some(member.clone()),
             disk_bytes: None,
+            admin: None,
         };
         (1..).zip(&self.members).map(place).collect()
     }

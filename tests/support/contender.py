@@ -14,7 +14,6 @@ from kazoo.protocol.states import KazooState
 
 from support.sessions import say
 
-LOCK = "/torture-lock"
 SESSION_TIMEOUT_S = 2
 # Whoever waits looks this often, should it have missed that the lock is free.
 LOOK_S = 0.2
@@ -25,8 +24,9 @@ PATIENCE_S = 30
 
 
 class Contender:
-    def __init__(self, number, host):
+    def __init__(self, number, lock, host):
         self._number = number
+        self._lock = lock
         self._turns = 0
         self._told = threading.Event()
         self._told_ns = 0
@@ -60,7 +60,7 @@ class Contender:
         while not self._stopping.is_set():
             self._told.clear()
             try:
-                self._client.create_async(LOCK, ephemeral=True).get(timeout=PATIENCE_S)
+                self._client.create_async(self._lock, ephemeral=True).get(timeout=PATIENCE_S)
                 self._hold(time.monotonic_ns())
             except exceptions.NodeExistsError:
                 self._wait()
@@ -71,7 +71,7 @@ class Contender:
         """Waits until the lock may be free, or holds it if a create that was not answered has been carried out."""
         freed = threading.Event()
         try:
-            stat = self._client.exists_async(LOCK, watch=lambda _event: freed.set()).get(timeout=PATIENCE_S)
+            stat = self._client.exists_async(self._lock, watch=lambda _event: freed.set()).get(timeout=PATIENCE_S)
             session = self._client.client_id
             if stat is not None and session is not None and stat.ephemeralOwner == session[0]:
                 self._hold(time.monotonic_ns())
@@ -92,6 +92,6 @@ class Contender:
         say("held", self._number, since, until)
         if not self._told.is_set():
             try:
-                self._client.delete_async(LOCK).get(timeout=PATIENCE_S)
+                self._client.delete_async(self._lock).get(timeout=PATIENCE_S)
             except (exceptions.KazooException, KazooTimeoutError):
                 pass

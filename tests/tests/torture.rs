@@ -1,6 +1,7 @@
 //! A few rounds of torture; `cargo xtask torture` plays as many as one likes.
 //!
 //! `TORTURE_ROUNDS` makes it longer, `TORTURE_SEED` plays a round again.
+//! Fifty rounds of those with several Raft groups are the stage `torture-groups`.
 
 use std::sync::atomic::AtomicBool;
 
@@ -9,5 +10,12 @@ use paddock_tests::torture::{Options, TortureOutcome, run};
 #[test]
 fn what_kazoo_and_java_see_of_tortured_members_is_linearizable() {
     let options = Options::from_environment(2);
+    assert_eq!(run(&options, &AtomicBool::new(false)), TortureOutcome::Good);
+}
+
+/// One group for each znode that clients ask about, so that each multi is about two groups.
+#[test]
+fn what_is_seen_of_znodes_in_several_groups_is_linearizable() {
+    let options = Options { groups: 4, ..Options::from_environment(1) };
     assert_eq!(run(&options, &AtomicBool::new(false)), TortureOutcome::Good);
 }

@@ -264,7 +264,7 @@ const STAGES: &[TestStage] = &[
     },
     TestStage {
         name: "porcupine",
-        about: "the checker of histories: that it notices stale reads and lost writes",
+        about: "the checker of histories: that it notices stale reads, lost writes and halves of multis",
         needs_server: false,
         is_long: false,
         company: Company::Neighbours,
@@ -288,6 +288,15 @@ const STAGES: &[TestStage] = &[
         company: Company::Alone,
         installs: &[Part::Python, Part::Jars, Part::Go],
         run: rust::faults,
+    },
+    TestStage {
+        name: rust::TORTURE_GROUPS,
+        about: "fifty rounds of the torture in the stage faults with several Raft groups; only with --all, or named",
+        needs_server: true,
+        is_long: true,
+        company: Company::Alone,
+        installs: &[Part::Python, Part::Jars, Part::Go],
+        run: rust::torture_groups,
     },
     TestStage {
         name: "attacks",

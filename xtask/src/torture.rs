@@ -11,10 +11,11 @@ Examples:
   cargo xtask torture                        100 rounds, about 20 minutes
   cargo xtask torture --rounds 10            ten, from any seed
   cargo xtask torture --seed 8123 --rounds 1 one round again
+  cargo xtask torture --groups 4             four Raft groups, over which the znodes are spread
 
 A round starts three members and sessions of kazoo, ZooKeeper's Java client and go-zookeeper, kills, pauses and cuts off members and fills
 their disks, heals everything, and asks Porcupine whether what all clients saw is linearizable. Members have to hold the same in
-the end. A seed makes the same plan and the same questions; when they meet is up to the machine, so a violation may take some
+the end. Multis of kazoo are about two znodes, with --groups in two Raft groups. A seed makes the same plan and the same questions; when they meet is up to the machine, so a violation may take some
 rounds to come again.
 
 Network namespaces and disks of a member's own take root; without it cuts and full disks are left out, which a line says that
@@ -30,6 +31,9 @@ pub(crate) struct Options {
     /// The seed of the first round; the others have those behind it [default: any]
     #[arg(long, value_name = "S")]
     seed: Option<u64>,
+    /// Raft groups of an ensemble, over which the znodes are spread
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=64))]
+    groups: u32,
 }
 
 /// Comes back only if it could not be started.
@@ -49,6 +53,7 @@ pub(crate) fn run(layout: &Layout, options: &Options) -> Result<bool, Error> {
     // The summary is there for Ctrl-C alone then, and for those who wait for its exit code.
     Err(torture
         .env("TORTURE_ROUNDS", options.rounds.to_string())
+        .env("TORTURE_GROUPS", options.groups.to_string())
         .env("TORTURE_SUMMARY", layout.environment("logs").join("torture.txt"))
         .replace_this_process())
 }

@@ -3,7 +3,7 @@
 use paddock_client::{Client, CreateMode, Error, ErrorCode};
 use serde_json::{Value, json};
 
-/// Few, so that clients meet. Those of other libraries (`torture`) have as many.
+/// Few, so that clients meet. Those of other libraries have as many (`torture`).
 pub(super) const KEYS: usize = 4;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,7 +27,7 @@ pub(super) enum RecordedAnswer {
 #[derive(Clone, Debug)]
 pub(super) struct Operation {
     pub(super) client: usize,
-    pub(super) key: usize,
+    pub(super) path: String,
     pub(super) request: RecordedRequest,
     pub(super) start_ns: i64,
     /// None: it is not known whether it was carried out, or when it will be.
@@ -49,7 +49,7 @@ impl Operation {
             RecordedAnswer::Refused(code) => json!({"end": end_ns, "code": format!("{code:?}")}),
         });
         json!({
-            "client": self.client, "key": path(self.key), "op": op, "value": value, "expected": expected,
+            "client": self.client, "key": self.path, "op": op, "value": value, "expected": expected,
             "start": self.start_ns, "answer": answer,
         })
     }
@@ -57,25 +57,24 @@ impl Operation {
 
 pub(super) async fn perform(
     client: &Client,
-    key: usize,
+    path: &str,
     request: RecordedRequest,
 ) -> Result<RecordedAnswer, Error> {
-    let path = path(key);
     let text = |value: i64| value.to_string().into_bytes();
     let result = match request {
         RecordedRequest::Create { value } => {
-            let created = client.create(&path, &text(value), CreateMode::Persistent).await;
+            let created = client.create(path, &text(value), CreateMode::Persistent).await;
             created.map(|_| RecordedAnswer::Done { value: None, version: None })
         }
         RecordedRequest::Set { value, version } => {
-            let stat = client.set_data(&path, &text(value), version).await;
+            let stat = client.set_data(path, &text(value), version).await;
             stat.map(|stat| RecordedAnswer::Done { value: None, version: Some(stat.version) })
         }
         RecordedRequest::Delete { version } => {
-            client.delete(&path, version).await.map(|()| RecordedAnswer::Done { value: None, version: None })
+            client.delete(path, version).await.map(|()| RecordedAnswer::Done { value: None, version: None })
         }
         RecordedRequest::Read => {
-            let (sync, data) = (client.sync(&path), client.get_data(&path));
+            let (sync, data) = (client.sync(path), client.get_data(path));
             match (sync.await, data.await) {
                 // Without its sync it is another kind of read.
                 (Err(error), _) => Err(error),

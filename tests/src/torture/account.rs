@@ -14,6 +14,7 @@ use super::{Options, TortureOutcome};
 pub(super) struct Account {
     wanted: usize,
     seed: u64,
+    groups: usize,
     begun: Instant,
     /// Time of its begin, and its source.
     origin: String,
@@ -21,6 +22,7 @@ pub(super) struct Account {
     requests: usize,
     unknown: usize,
     refused: usize,
+    moves: usize,
     /// Times that each fault was done.
     faults: BTreeMap<String, usize>,
     /// Seeds and why.
@@ -33,6 +35,7 @@ impl Account {
         Account {
             wanted: options.rounds,
             seed: options.seed,
+            groups: options.groups,
             begun: Instant::now(),
             origin: format!(
                 "{}, commit {}",
@@ -43,6 +46,7 @@ impl Account {
             requests: 0,
             unknown: 0,
             refused: 0,
+            moves: 0,
             faults: BTreeMap::new(),
             violations: Vec::new(),
             is_interrupted: false,
@@ -51,9 +55,9 @@ impl Account {
 
     pub(super) fn heading(&self) -> String {
         format!(
-            "{} rounds from seed {}; members are 1 to 3, with * while they lead\n\
+            "{} rounds from seed {}, Raft groups: {}; members are 1 to 3, with * while they lead\n\
              round      seed  verdict        requests unknown refused   time  faults",
-            self.wanted, self.seed
+            self.wanted, self.seed, self.groups
         )
     }
 
@@ -63,6 +67,7 @@ impl Account {
         self.requests += round.requests;
         self.unknown += round.unknown;
         self.refused += round.refused;
+        self.moves += round.moves;
         for struck in round.spells.iter().flatten() {
             *self.faults.entry(struck.fault.to_string()).or_default() += 1;
         }
@@ -70,7 +75,10 @@ impl Account {
             let strikes: Vec<String> = spell.iter().map(ToString::to_string).collect();
             strikes.join(" + ")
         });
-        let spells: Vec<String> = spells.collect();
+        let mut told: Vec<String> = spells.collect();
+        if round.moves > 0 {
+            told.push(format!("{} moves", round.moves));
+        }
         let verdict = if round.ended == Ended::Good { "linearizable" } else { "VIOLATED" };
         let mut line = format!(
             "{:>5} {:>9}  {verdict:<13} {:>9} {:>7} {:>7} {:>4.1} s  {}",
@@ -80,15 +88,21 @@ impl Account {
             round.unknown,
             round.refused,
             round.time.as_secs_f64(),
-            spells.join(", ")
+            told.join(", ")
         );
         if let Ended::Violated(why, directory) = round.ended {
-            let again = again(round.seed);
+            let again = self.again(round.seed);
             write!(line, "\n  {why}\n  kept in {}\n  again: {again}", directory.display())
                 .expect("a string takes everything");
             self.violations.push((round.seed, why));
         }
         line
+    }
+
+    /// The command that plays a round once more.
+    fn again(&self, seed: u64) -> String {
+        let groups = if self.groups > 1 { format!(" --groups {}", self.groups) } else { String::new() };
+        format!("cargo xtask torture --seed {seed} --rounds 1{groups}")
     }
 
     pub(super) fn interrupt(&mut self) {
@@ -132,21 +146,19 @@ impl fmt::Display for Account {
             .map(|(fault, count)| format!("{count} {}", fault.trim_end_matches(" of")))
             .collect();
         writeln!(formatter, "faults: {}", faults.join(", "))?;
+        if self.groups > 1 {
+            writeln!(formatter, "moves of a znode from group to group: {}", self.moves)?;
+        }
         for (seed, why) in &self.violations {
             writeln!(
                 formatter,
                 "violation: seed {seed}: {}\n  again: {}",
                 why.lines().next().unwrap_or_default(),
-                again(*seed)
+                self.again(*seed)
             )?;
         }
         write!(formatter, "{} good, {} violated", self.played - self.violations.len(), self.violations.len())
     }
-}
-
-/// The command that plays a round once more.
-fn again(seed: u64) -> String {
-    format!("cargo xtask torture --seed {seed} --rounds 1")
 }
 
 /// One line from a program; "unknown" if it has nothing to say.

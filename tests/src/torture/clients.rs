@@ -5,6 +5,7 @@ use std::fs::File;
 
 use serde_json::Value;
 
+use super::znodes::Znodes;
 use crate::library::{Library, Program};
 use crate::lock::Held;
 use crate::teller::{Listener, Teller};
@@ -37,12 +38,14 @@ impl Clients {
         library: Library,
         seed: u64,
         first: usize,
+        znodes: &Znodes,
         hosts: &[String],
         locks: &[String],
         errors: File,
     ) -> Clients {
         let mut command = library.command(Program::Recorder);
-        command.arg(seed.to_string()).arg(first.to_string()).args(hosts).stderr(errors);
+        command.arg(seed.to_string()).arg(first.to_string()).stderr(errors);
+        command.arg(znodes.keys.join(",")).arg(&znodes.lock).args(hosts);
         command.args(locks.iter().map(|member| format!("lock@{member}")));
         let told = ClientAccount { first, answers: vec![0; hosts.len()], ..ClientAccount::default() };
         Clients { teller: Teller::start(format!("the clients of {library:?}"), &mut command, told) }

@@ -15,8 +15,10 @@ pub(super) struct Evidence {
 }
 
 impl Evidence {
-    pub(super) fn new(seed: u64) -> Evidence {
-        let directory = PathBuf::from(environment("HISTORIES")).join(format!("torture-{seed}"));
+    pub(super) fn new(seed: u64, groups: usize) -> Evidence {
+        let name =
+            if groups > 1 { format!("torture-{groups}-groups-{seed}") } else { format!("torture-{seed}") };
+        let directory = PathBuf::from(environment("HISTORIES")).join(name);
         // Of an earlier round with this seed.
         let _ = fs::remove_dir_all(&directory);
         fs::create_dir_all(&directory)

@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use paddock_chance::Chance;
 use paddock_client::{Client, ClientOptions};
 use tokio::runtime::Builder;
 
@@ -15,7 +16,9 @@ use super::abilities::{Abilities, DISK_BYTES};
 use super::clients::Clients;
 use super::evidence::Evidence;
 use super::faults::{self, Struck};
+use super::mover::Mover;
 use super::plan::{MEMBERS, Plan};
+use super::znodes::Znodes;
 use crate::damage::tree::{Tree, check_same, read_tree};
 use crate::ensemble::{Ensemble, MemberPlace};
 use crate::history::last_reads;
@@ -24,7 +27,7 @@ use crate::library::Library;
 use crate::load::spread;
 use crate::lock::{self, Contender};
 use crate::network::Network;
-use crate::server::ServerKind;
+use crate::server::{ServerKind, free_port};
 
 /// Clients of each library that move from member to member; beside them one stays at each member.
 const MOVING_CLIENTS: usize = 2;
@@ -43,7 +46,6 @@ const SETTINGS: [(&str, &str); 5] = [
 /// The timeout of the sessions that hold the lock, and how long each holds it: mostly, and longer than its session may be unheard.
 const LOCK_SESSION: Duration = Duration::from_secs(2);
 const LOCK_KEPT: (Duration, Duration) = (Duration::from_millis(300), Duration::from_secs(8));
-const LOCK: &str = "/torture-lock";
 /// Number of the first client of our own; those of other libraries have smaller ones.
 const OWN_CLIENTS: usize = 100;
 
@@ -64,6 +66,8 @@ pub(super) struct Played {
     pub(super) requests: usize,
     pub(super) unknown: usize,
     pub(super) refused: usize,
+    /// Times that a znode went from one Raft group to another one.
+    pub(super) moves: usize,
     pub(super) ended: Ended,
     pub(super) time: Duration,
 }
@@ -76,6 +80,10 @@ enum Stop {
 
 struct Round<'a> {
     plan: Plan,
+    groups: usize,
+    znodes: Znodes,
+    /// Interfaces for administrators, of each member of an ensemble with several groups.
+    admins: Vec<SocketAddr>,
     network: Option<&'a Network>,
     is_interrupted: &'a AtomicBool,
     evidence: Evidence,
@@ -86,9 +94,10 @@ struct Round<'a> {
     /// Last lines of the clients that read at the end.
     last_lines: Vec<String>,
     spells: Vec<Vec<Struck>>,
+    moves: usize,
 }
 
-pub(super) fn play(seed: u64, abilities: &Abilities, is_interrupted: &AtomicBool) -> Played {
+pub(super) fn play(seed: u64, groups: usize, abilities: &Abilities, is_interrupted: &AtomicBool) -> Played {
     let begun = Instant::now();
     let network = abilities.has_networks.then(|| {
         Network::new(MEMBERS).unwrap_or_else(|reason| panic!("a network could be had a moment ago: {reason}"))
@@ -99,7 +108,7 @@ pub(super) fn play(seed: u64, abilities: &Abilities, is_interrupted: &AtomicBool
             if let Some(network) = &network {
                 network.enter();
             }
-            let mut round = Round::new(seed, abilities, network.as_ref(), is_interrupted);
+            let mut round = Round::new(seed, groups, abilities, network.as_ref(), is_interrupted);
             let ended = round.play();
             round.end(seed, ended, begun)
         });
@@ -110,6 +119,7 @@ pub(super) fn play(seed: u64, abilities: &Abilities, is_interrupted: &AtomicBool
 impl<'a> Round<'a> {
     fn new(
         seed: u64,
+        groups: usize,
         abilities: &Abilities,
         network: Option<&'a Network>,
         is_interrupted: &'a AtomicBool,
@@ -118,18 +128,29 @@ impl<'a> Round<'a> {
         let places = network
             .map_or_else(|| (0..MEMBERS).map(|_| MemberPlace::on_loopback()).collect(), Network::places);
         let disk_bytes = abilities.has_disks.then_some(DISK_BYTES);
-        let places: Vec<MemberPlace> =
-            places.into_iter().map(|place| MemberPlace { disk_bytes, ..place }).collect();
+        // Znodes are spread by an administrator.
+        let admin =
+            |place: &MemberPlace| (groups > 1).then(|| SocketAddr::new(place.clients.ip(), free_port()));
+        let places: Vec<MemberPlace> = places
+            .into_iter()
+            .map(|place| MemberPlace { disk_bytes, admin: admin(&place), ..place })
+            .collect();
+        let count = groups.to_string();
+        let settings = [&SETTINGS[..], &[("paddock.group_count", &count)]].concat();
         Round {
             plan,
+            groups,
+            znodes: Znodes::at_root(),
+            admins: places.iter().filter_map(|place| place.admin).collect(),
             network,
             is_interrupted,
-            evidence: Evidence::new(seed),
-            ensemble: Ensemble::spawn_at(ServerKind::Paddock, &places, &SETTINGS),
+            evidence: Evidence::new(seed, groups),
+            ensemble: Ensemble::spawn_at(ServerKind::Paddock, &places, &settings),
             clients: Vec::new(),
             contenders: Vec::new(),
             last_lines: Vec::new(),
             spells: Vec::new(),
+            moves: 0,
         }
     }
 
@@ -143,6 +164,7 @@ impl<'a> Round<'a> {
 
     fn play_story(&mut self) -> Result<(), Stop> {
         self.start_clients();
+        let mover = self.start_mover();
         for spell in self.plan.spells.clone() {
             self.wait(spell.calm)?;
             self.check_running()?;
@@ -152,6 +174,7 @@ impl<'a> Round<'a> {
             faults::mend(&mut self.ensemble, self.network, &struck);
             faults::revive(&mut self.ensemble, &struck).map_err(Stop::Violated)?;
         }
+        self.moves = mover.map_or(0, Mover::end);
         self.wait_until_all_serve();
         self.stop_clients()?;
         self.check_lock()?;
@@ -162,21 +185,46 @@ impl<'a> Round<'a> {
 
     fn start_clients(&mut self) {
         self.ensemble.leader();
+        if let [admin, ..] = self.admins[..] {
+            self.znodes = Znodes::spread(&self.ensemble, self.groups, admin);
+        }
         let members: Vec<_> = (0..MEMBERS).map(|member| self.ensemble.member(member).address()).collect();
         let pinned = members.iter().map(ToString::to_string);
         let hosts: Vec<String> = pinned.chain(spread(&members, MOVING_CLIENTS)).collect();
         let locks: Vec<String> = members.iter().map(ToString::to_string).collect();
         let start = |(place, library)| {
             let (seed, errors) = (self.plan.clients_seed, self.evidence.errors());
-            Clients::start(library, seed, place * (hosts.len() + locks.len()), &hosts, &locks, errors)
+            Clients::start(
+                library,
+                seed,
+                place * (hosts.len() + locks.len()),
+                &self.znodes,
+                &hosts,
+                &locks,
+                errors,
+            )
         };
         self.clients = (0..).zip(Library::ALL).map(start).collect();
         self.clients.iter().for_each(Clients::wait_until_ready);
         let contender = |(client, member): (usize, &SocketAddr)| {
-            Contender::start(OWN_CLIENTS + client, &member.to_string(), LOCK, LOCK_SESSION, LOCK_KEPT)
+            Contender::start(
+                OWN_CLIENTS + client,
+                &member.to_string(),
+                &self.znodes.lock,
+                LOCK_SESSION,
+                LOCK_KEPT,
+            )
         };
         self.contenders = members.iter().enumerate().map(contender).collect();
         self.wait_for_answers();
+    }
+
+    /// In half of the rounds with groups znodes stay where they are: parts of multis, and a lock and its holder's session, are in different groups
+    /// all the time.
+    fn start_mover(&self) -> Option<Mover> {
+        let seed = self.plan.clients_seed;
+        let moves = !self.admins.is_empty() && seed % 2 == 1;
+        moves.then(|| Mover::start(Chance::of(seed, "moves"), &self.znodes, self.groups, self.admins.clone()))
     }
 
     /// The lock had one holder at a time, as far as its holders knew.
@@ -244,10 +292,11 @@ impl<'a> Round<'a> {
                 return Err(Stop::Violated(format!("digests of members differ: {monitor}")));
             }
             runtime.block_on(async {
-                self.last_lines.extend(last_reads(number, address).await);
+                self.last_lines.extend(last_reads(number, address, &self.znodes.keys).await);
                 let options = ClientOptions::default();
                 let client =
                     Client::connect(&address.to_string(), options).await.expect("connect to a member");
+                client.sync("/").await.expect("there is a quorum of each group");
                 trees.push(read_tree(&client).await);
                 client.close().await.expect("close");
             });
@@ -294,6 +343,7 @@ impl<'a> Round<'a> {
             requests,
             unknown: told.iter().map(|told| told.unknown).sum(),
             refused: told.iter().map(|told| told.refused).sum(),
+            moves: self.moves,
             ended,
             time: begun.elapsed(),
         }

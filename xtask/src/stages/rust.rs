@@ -125,6 +125,9 @@ const BROWSER: [&str; 2] = ["report_page", "member_page"];
 /// The test programs of the stage `monitoring`.
 const MONITORING: [&str; 2] = ["monitoring", "exhaustion"];
 
+/// The stage with many rounds of torture on several Raft groups.
+pub(super) const TORTURE_GROUPS: &str = "torture-groups";
+
 /// The test program of the stage `attacks`.
 const ATTACKS: &str = "attacks";
 
@@ -218,6 +221,17 @@ pub(super) fn faults(layout: &Layout) -> Result<StageOutcome, Error> {
         // Figures are in the log.
         success &= programs::run(layout, stage, &programs, &["--nocapture", &threads], &variables)?;
     }
+    Ok(StageOutcome { counts: count(layout, stage)?, success })
+}
+
+/// The test of the torture with several Raft groups, more often.
+pub(super) fn torture_groups(layout: &Layout) -> Result<StageOutcome, Error> {
+    let stage = TORTURE_GROUPS;
+    let mut variables = fault_variables(layout, stage)?;
+    variables.push(("TORTURE_ROUNDS", "50".into()));
+    let programs = with_servers(layout, stage, &["torture"])?;
+    // The account of each round is in the log.
+    let success = programs::run(layout, stage, &programs, &["--nocapture", "several_groups"], &variables)?;
     Ok(StageOutcome { counts: count(layout, stage)?, success })
 }
 

@@ -19,7 +19,6 @@ import org.apache.zookeeper.data.Stat;
  * line on standard output.
  */
 final class Contender extends Worker {
-    private static final String LOCK = "/torture-lock";
     private static final Duration SESSION_TIMEOUT = Duration.ofSeconds(2);
     /** Whoever waits looks this often, should it have missed that the lock is free. */
     private static final Duration LOOK = Duration.ofMillis(200);
@@ -28,14 +27,16 @@ final class Contender extends Worker {
     private static final Duration KEPT_LONG = Duration.ofSeconds(8);
 
     private final int number;
+    private final String lock;
     private final String host;
     private final Semaphore told = new Semaphore(0);
     private volatile long toldNs;
     private int turns;
     private ZooKeeper client;
 
-    Contender(int number, String host) throws Exception {
+    Contender(int number, String lock, String host) throws Exception {
         this.number = number;
+        this.lock = lock;
         this.host = host;
         connect();
     }
@@ -65,7 +66,7 @@ final class Contender extends Worker {
     private void compete() throws Exception {
         told.drainPermits();
         try {
-            client.create(LOCK, null, OPEN_ACL_UNSAFE, CreateMode.EPHEMERAL);
+            client.create(lock, null, OPEN_ACL_UNSAFE, CreateMode.EPHEMERAL);
             hold(System.nanoTime());
         } catch (KeeperException.NodeExistsException exists) {
             awaitChange();
@@ -81,7 +82,7 @@ final class Contender extends Worker {
     private void awaitChange() throws Exception {
         var changed = new CountDownLatch(1);
         try {
-            Stat stat = client.exists(LOCK, event -> changed.countDown());
+            Stat stat = client.exists(lock, event -> changed.countDown());
             if (stat != null && stat.getEphemeralOwner() == client.getSessionId()) {
                 hold(System.nanoTime());
                 return;
@@ -104,7 +105,7 @@ final class Contender extends Worker {
         say("held %d %d %d", number, since, toldNs >= since ? toldNs : System.nanoTime());
         if (!isTold) {
             try {
-                client.delete(LOCK, -1);
+                client.delete(lock, -1);
             } catch (KeeperException lost) {
                 // Its session's end gives the lock back.
             }

@@ -24,7 +24,6 @@ import org.apache.zookeeper.data.Stat;
  * {@code tests/support/recorder.py} does with kazoo, with the same arguments and the same lines on standard output.
  */
 public final class Recorder extends Worker {
-    private static final int KEYS = 4;
     /** Data are numbers with blanks behind them, so that the log grows: disks fill, files of the log come and go. */
     private static final int DATA_BYTES = 1000;
     private static final Duration PAUSE = Duration.ofMillis(8);
@@ -69,6 +68,7 @@ public final class Recorder extends Worker {
     }
 
     private final int number;
+    private final List<String> keys;
     private final Random chance;
     private final String hosts;
     /** What the session knows of each znode, so that its requests often fit. */
@@ -78,8 +78,9 @@ public final class Recorder extends Worker {
     private long values;
     private ZooKeeper client;
 
-    private Recorder(int number, long seed, String hosts) throws Exception {
+    private Recorder(int number, long seed, List<String> keys, String hosts) throws Exception {
         this.number = number;
+        this.keys = keys;
         this.hosts = hosts;
         chance = new Random(seed + number);
         values = number * 1_000_000L;
@@ -137,7 +138,7 @@ public final class Recorder extends Worker {
     }
 
     private Request choose() {
-        String key = "/register-" + chance.nextInt(KEYS);
+        String key = keys.get(chance.nextInt(keys.size()));
         Integer known = versions.get(key);
         Kind kind = KINDS[chance.nextInt(KINDS.length)];
         if (kind == Kind.CHECKED_SET && known == null) {
@@ -225,11 +226,15 @@ public final class Recorder extends Worker {
     public static void main(String... arguments) throws Exception {
         long seed = Long.parseUnsignedLong(arguments[0]);
         int first = Integer.parseInt(arguments[1]);
+        List<String> keys = List.of(arguments[2].split(","));
+        String lock = arguments[3];
         var sessions = new ArrayList<Worker>();
-        for (int place = 0; place + 2 < arguments.length; place++) {
-            String hosts = arguments[place + 2];
+        for (int place = 0; place + 4 < arguments.length; place++) {
+            String hosts = arguments[place + 4];
             boolean isLock = hosts.startsWith("lock@");
-            sessions.add(isLock ? new Contender(first + place, hosts.substring(5)) : new Recorder(first + place, seed, hosts));
+            sessions.add(isLock
+                    ? new Contender(first + place, lock, hosts.substring(5))
+                    : new Recorder(first + place, seed, keys, hosts));
         }
         live(sessions);
     }
