@@ -76,6 +76,7 @@ fn descendants(process: Pid) -> Vec<Pid> {
 #[cfg(test)]
 mod tests {
     use std::process::{Command, Stdio};
+    use std::time::Instant;
 
     use super::*;
 
@@ -89,8 +90,16 @@ mod tests {
         let output = child.wait_with_output().expect("it ends");
         assert!(watch.has_ended_it().is_some_and(|line| line.contains("hung")));
         let started = String::from_utf8_lossy(&output.stdout).trim().to_owned();
-        let stat = fs::read_to_string(format!("/proc/{started}/stat"));
-        assert!(!stat.is_ok_and(|stat| !stat.contains(") Z ")), "process {started} goes on");
+        // A process that is killed closes its output some time before it is gone.
+        let goes_on = || {
+            let stat = fs::read_to_string(format!("/proc/{started}/stat"));
+            stat.is_ok_and(|stat| !stat.contains(") Z "))
+        };
+        let deadline = Instant::now() + Duration::from_secs(10);
+        while goes_on() {
+            assert!(Instant::now() < deadline, "process {started} goes on");
+            thread::yield_now();
+        }
     }
 
     #[test]
