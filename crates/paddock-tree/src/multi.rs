@@ -1,5 +1,7 @@
 //! Several operations, all or none.
 
+use std::borrow::Cow;
+
 use paddock_proto::{ErrorCode, MultiResult, OpCode, Write, WriteReply};
 
 use crate::create::as_in_multi;
@@ -15,11 +17,15 @@ impl Tree {
         writes: &[Write<'a>],
         changes: &mut Changes<'a>,
     ) -> Result<WriteReply<'a>, ErrorCode> {
-        let steps: Option<Vec<(OpCode, Write<'a>)>> = writes.iter().map(step).collect();
-        let steps = steps.ok_or(ErrorCode::MarshallingError)?;
-        let mut results = Vec::with_capacity(steps.len());
+        if writes.iter().any(|write| step(write).is_none()) {
+            return Err(ErrorCode::MarshallingError);
+        }
+        let mut results = Vec::with_capacity(writes.len());
         self.store.open_journal();
-        for (op, write) in steps {
+        for (op, write) in writes.iter().filter_map(step) {
+            if results.len() + 1 == writes.len() {
+                self.store.rest_journal();
+            }
             match self.carry_out(at, &write, changes) {
                 Ok(reply) => results.push(MultiResult::Done(op, reply)),
                 Err(error) => {
@@ -35,11 +41,11 @@ impl Tree {
 }
 
 /// The write as a multi means it, with the operation that its result names.
-pub(crate) fn step<'a>(write: &Write<'a>) -> Option<(OpCode, Write<'a>)> {
+pub(crate) fn step<'w, 'a>(write: &'w Write<'a>) -> Option<(OpCode, Cow<'w, Write<'a>>)> {
     let op = match write {
         Write::Create(create) => {
             let create = as_in_multi(create)?;
-            return Some((create.op, Write::Create(create)));
+            return Some((create.op, Cow::Owned(Write::Create(create))));
         }
         Write::Delete { .. } => OpCode::Delete,
         Write::SetData { .. } => OpCode::SetData,
@@ -50,7 +56,7 @@ pub(crate) fn step<'a>(write: &Write<'a>) -> Option<(OpCode, Write<'a>)> {
         Write::RemoveRecursive { .. } => OpCode::RemoveRecursive,
         _ => return None,
     };
-    Some((op, write.clone()))
+    Some((op, Cow::Borrowed(write)))
 }
 
 /// Operations before the one that failed had no fault of their own; those after it were not tried.

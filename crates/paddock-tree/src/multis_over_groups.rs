@@ -100,7 +100,8 @@ impl Tree {
             for_each_path(write, &mut |path| is_own &= self.has_place_of(path));
             is_own
         });
-        own.filter_map(|(place, write)| step(write).map(|(op, write)| (place, op, write))).collect()
+        own.filter_map(|(place, write)| step(write).map(|(op, write)| (place, op, write.into_owned())))
+            .collect()
     }
 
     /// Carries these operations out, or none of them.

@@ -68,7 +68,7 @@ pub(crate) struct Store {
     data_bytes: u64,
     /// The sum of what all nodes are: see `digest.rs`.
     digest: u64,
-    journal: Option<Journal>,
+    journal: Journal,
     scan: Option<Scan>,
 }
 

@@ -53,7 +53,7 @@ impl Store {
         let node = self.nodes.remove(id.0);
         let pzxid = std::mem::replace(&mut self.extra_mut(parent).pzxid, zxid.0);
         self.digest = self.digest.wrapping_sub(before).wrapping_add(self.standing_digest(parent));
-        match &mut self.journal {
+        match self.journal.writing() {
             Some(journal) => journal.push(Undo::Delete { id, node, pzxid }),
             None => self.release(node),
         }
@@ -81,7 +81,7 @@ impl Store {
         let old = std::mem::replace(&mut self.nodes[id.0].acl, acl);
         let aversion = self.aversion(id);
         self.extra_mut(id).aversion = aversion.wrapping_add(1);
-        match &mut self.journal {
+        match self.journal.writing() {
             Some(journal) => journal.push(Undo::SetAcl { id, acl: old, aversion }),
             None => self.acls.release(old),
         }
@@ -93,7 +93,7 @@ impl Store {
         let before = self.content_digest(id);
         self.data_bytes -= self.data_len(id) as u64;
         let old = (self.nodes[id.0].blob, self.modified(id));
-        self.nodes[id.0].blob = match &mut self.journal {
+        self.nodes[id.0].blob = match self.journal.writing() {
             Some(journal) => {
                 journal.push(Undo::SetData { id, blob: old.0, modified: old.1 });
                 self.blobs.insert_with_name_of(old.0, data)

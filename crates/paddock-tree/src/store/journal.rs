@@ -2,7 +2,7 @@
 //!
 //! The operations of a multi are carried out one after the other, so that each sees those before it. While a journal is
 //! open, what each change replaced is kept; the common case, a multi that succeeds, only drops it. A journal that is
-//! opened within another one can be taken back alone.
+//! opened within another one can be taken back alone. The last operation needs none: one that fails has changed nothing.
 
 use smallvec::SmallVec;
 
@@ -12,10 +12,16 @@ use super::{AclId, Store};
 
 #[derive(Debug, Default)]
 pub(super) struct Journal {
+    /// Empty, and kept for the next journal, while none is open.
     undos: Vec<Undo>,
     /// One for each time that it was opened and not yet closed, the outermost first.
     begins: SmallVec<[Begin; 1]>,
+    /// The only journal that is open keeps nothing more.
+    rests: bool,
 }
+
+/// Undos for which room is kept from one journal to the next.
+const UNDOS_KEPT: usize = 64;
 
 /// Sums of the store when a journal was opened, and the undos that were there already.
 #[derive(Debug)]
@@ -39,6 +45,17 @@ pub(super) enum Undo {
 }
 
 impl Journal {
+    #[cfg(test)]
+    pub(super) fn is_open(&self) -> bool {
+        !self.begins.is_empty()
+    }
+
+    /// The journal, if what is changed now has to be kept in it.
+    #[inline]
+    pub(super) fn writing(&mut self) -> Option<&mut Journal> {
+        (!self.begins.is_empty() && !self.rests).then_some(self)
+    }
+
     pub(super) fn push(&mut self, undo: Undo) {
         self.undos.push(undo);
     }
@@ -48,16 +65,24 @@ impl Store {
     /// From here on changes can be taken back.
     pub(crate) fn open_journal(&mut self) {
         let (data_bytes, digest) = (self.data_bytes, self.digest);
-        let journal = self.journal.get_or_insert_default();
-        journal.begins.push(Begin { undos: journal.undos.len(), data_bytes, digest });
+        self.journal.rests = false;
+        self.journal.begins.push(Begin { undos: self.journal.undos.len(), data_bytes, digest });
+    }
+
+    /// Lets the journal keep nothing of the next change, the last one before it is closed: if that fails, it has changed nothing. An outer journal keeps it all
+    /// the same.
+    pub(crate) fn rest_journal(&mut self) {
+        self.journal.rests = self.journal.begins.len() == 1;
     }
 
     /// Keeps all changes since the last `open_journal`, unless an outer journal is taken back.
     pub(crate) fn commit_journal(&mut self) {
-        let (_, undos) = self.close_journal(|journal, _| {
-            if journal.begins.is_empty() { std::mem::take(&mut journal.undos) } else { Vec::new() }
-        });
-        for undo in undos {
+        self.close_journal();
+        if !self.journal.begins.is_empty() {
+            return;
+        }
+        let mut undos = std::mem::take(&mut self.journal.undos);
+        for undo in undos.drain(..) {
             match undo {
                 Undo::Create { .. } => {}
                 Undo::Delete { node, .. } => self.release(node),
@@ -65,11 +90,15 @@ impl Store {
                 Undo::SetAcl { acl, .. } => self.acls.release(acl),
             }
         }
+        if undos.capacity() <= UNDOS_KEPT {
+            self.journal.undos = undos;
+        }
     }
 
     /// Takes all changes since the last `open_journal` back.
     pub(crate) fn roll_back_journal(&mut self) {
-        let (begin, undos) = self.close_journal(|journal, begin| journal.undos.split_off(begin.undos));
+        let begin = self.close_journal();
+        let undos = self.journal.undos.split_off(begin.undos);
         for undo in undos.into_iter().rev() {
             self.take_back(undo);
         }
@@ -78,7 +107,7 @@ impl Store {
 
     /// The nodes, of those still there, that were changed since the outermost journal was opened. One may be named twice.
     pub(crate) fn journalled(&self) -> Vec<NodeId> {
-        let undos = self.journal.iter().flat_map(|journal| &journal.undos);
+        let undos = self.journal.undos.iter();
         let changed = undos.flat_map(|undo| match undo {
             Undo::Create { id, .. } => [*id, self.nodes[id.0].parent],
             Undo::Delete { node, .. } => [node.parent, node.parent],
@@ -88,20 +117,15 @@ impl Store {
     }
 
     pub(super) fn note(&mut self, undo: Undo) {
-        if let Some(journal) = &mut self.journal {
+        if let Some(journal) = self.journal.writing() {
             journal.push(undo);
         }
     }
 
-    /// Ends the innermost journal with the undos that `take` takes out of it.
-    fn close_journal(&mut self, take: impl FnOnce(&mut Journal, &Begin) -> Vec<Undo>) -> (Begin, Vec<Undo>) {
-        let journal = self.journal.as_mut().expect("the journal was opened");
-        let begin = journal.begins.pop().expect("an open journal has a begin");
-        let undos = take(journal, &begin);
-        if journal.begins.is_empty() {
-            self.journal = None;
-        }
-        (begin, undos)
+    /// Ends the innermost journal.
+    fn close_journal(&mut self) -> Begin {
+        self.journal.rests = false;
+        self.journal.begins.pop().expect("the journal was opened")
     }
 
     // Whatever is changed here was changed before, so a running scan has it already.

@@ -10,6 +10,7 @@ use smallvec::SmallVec;
 use super::acls::Acls;
 use super::blobs::Blobs;
 use super::index::{Index, NameHash};
+use super::journal::Journal;
 use super::node::{Node, NodeId};
 use super::sides::Sides;
 use super::slab::Slab;
@@ -32,7 +33,7 @@ impl Store {
             ephemeral_count: 0,
             data_bytes: 0,
             digest: 0,
-            journal: None,
+            journal: Journal::default(),
             scan: None,
         }
     }

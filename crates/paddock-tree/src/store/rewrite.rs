@@ -8,7 +8,7 @@ use super::{AclId, NodeId, Store, Znode};
 impl Store {
     /// Makes the znode what `znode` says, but for its kind and its creation, which never change.
     pub(crate) fn rewrite(&mut self, id: NodeId, znode: &Znode) {
-        assert!(self.journal.is_none(), "what others decided is not taken back");
+        assert!(self.journal.writing().is_none(), "what others decided is not taken back");
         assert!(self.nodes[id.0].czxid == znode.czxid, "a znode keeps the zxid of its creation");
         let modified = Modified { mzxid: znode.mzxid, mtime_ms: znode.mtime_ms, version: znode.version };
         if self.data(id) != znode.data.as_deref() || self.modified(id) != modified {

@@ -98,11 +98,11 @@ proptest! {
                 }
                 StoreStep::SetAcl(node) => store.set_acl(*node.get(&nodes), None),
                 StoreStep::Open => store.open_journal(),
-                StoreStep::Commit if store.journal.is_some() => store.commit_journal(),
-                StoreStep::RollBack if store.journal.is_some() => store.roll_back_journal(),
+                StoreStep::Commit if store.journal.is_open() => store.commit_journal(),
+                StoreStep::RollBack if store.journal.is_open() => store.roll_back_journal(),
                 StoreStep::Commit | StoreStep::RollBack => {}
             }
-            if store.journal.is_none() {
+            if !store.journal.is_open() {
                 check(&store);
             }
             let (digest, data_bytes) = (store.digest, store.data_bytes);
