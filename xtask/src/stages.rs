@@ -419,8 +419,8 @@ pub(crate) fn list() {
     }
 }
 
-/// Time after which a program of the usual stages counts as hung: three times what the longest of them takes on two busy cores.
-const PATIENCE: Duration = Duration::from_secs(30 * 60);
+/// Time after which a program of the usual stages counts as hung: twice what the longest of them takes on two busy cores, a compiler that others are served before.
+const PATIENCE: Duration = Duration::from_secs(40 * 60);
 
 /// Runs the named stages, or if none is named all but the long ones, or all; whether everything passed.
 pub(crate) fn run(layout: &Layout, names: &[String], with_long: bool) -> Result<bool, Error> {
