@@ -50,7 +50,8 @@ enum Search<'a> {
 }
 
 impl Tree {
-    /// The long part of a command, if it removes more than `at_once` znodes. All members have to ask with the same number.
+    /// The long part of a command, if it removes more than `at_once` znodes. All members have to ask with the same number. A command that is refused because of
+    /// where its znodes are has none.
     #[inline]
     pub fn long_removal<'a>(&self, command: &Command<'a>, at_once: usize) -> Option<LongRemoval<'a>> {
         let search = match command.write {
@@ -61,7 +62,8 @@ impl Tree {
             }
             _ => None,
         };
-        Some(LongRemoval { at_once, search: search?, doomed: BTreeMap::new() })
+        let search = search.filter(|_| !self.are_znodes_spread || !self.is_misplaced(command))?;
+        Some(LongRemoval { at_once, search, doomed: BTreeMap::new() })
     }
 
     fn long_end(&self, session: SessionId, at_once: usize) -> Option<Search<'static>> {

@@ -146,10 +146,6 @@ impl Replica<'_> {
 
     /// Carries out the long part of a command that removes many znodes. Returns the error with which the command is to be refused.
     fn remove_long(&self, command: &Command<'_>, held: &mut impl HeldState) -> Option<ErrorCode> {
-        let tree = held.parts().0.tree();
-        if tree.are_znodes_spread() && tree.is_misplaced(command) {
-            return None;
-        }
         let mut removal =
             held.parts().0.tree().long_removal(command, self.presence.options.removed_at_once)?;
         loop {
