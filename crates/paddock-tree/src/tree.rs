@@ -237,6 +237,10 @@ impl Tree {
             }
             Write::ExpireSession { session } => return Ok(self.close_session(*session, at.zxid, changes)),
             Write::CloseSession if self.may_close(command) => {
+                if self.is_stalled(at.session) {
+                    // What the session has asked for before is sent again, and comes before its end.
+                    return Err(MISPLACED);
+                }
                 return Ok(self.close_session(at.session, at.zxid, changes));
             }
             _ => self.check_session(at.session, command.member)?,

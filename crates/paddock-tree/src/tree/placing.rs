@@ -95,7 +95,7 @@ impl Tree {
     }
 
     /// True if a command will be refused because of where its znodes are.
-    pub fn is_misplaced(&self, command: &Command<'_>) -> bool {
+    pub(crate) fn is_misplaced(&self, command: &Command<'_>) -> bool {
         let Ok(write) = &command.write else { return false };
         let mut are_here = !self.between_groups.stalled.contains(&command.session);
         for_each_path(write, &mut |path| are_here &= self.has_place_of(path));
@@ -260,3 +260,6 @@ impl Tree {
         recent_children.note(*zxid, changes, is_point);
     }
 }
+
+#[cfg(test)]
+mod tests;
