@@ -122,8 +122,9 @@ impl Member {
     /// Closes all connections: what they wait for, or watch, may have happened in a state that has taken the place of another.
     pub(super) fn end_routes(&mut self, shell: &mut impl Shell) {
         let Some(router) = &mut self.router else { return };
-        router.begin_anew();
-        let conns = self.presence.end_serving_all();
+        // The session of a connection may be over, and its last answer wait for a group.
+        let mut conns = router.begin_anew();
+        conns.extend(self.presence.end_serving_all());
         shell.change(|_, out| conns.iter().for_each(|conn| out.close(*conn)));
     }
 
