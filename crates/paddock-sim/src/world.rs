@@ -140,7 +140,7 @@ pub(crate) struct World {
     twin: Option<Twin>,
     stage: HealingStage,
     /// Time since which all is well.
-    calm_since: Option<Time>,
+    calm_since: Option<(Time, usize)>,
     client_load: ClientLoad,
     struck: u64,
     /// For how long.

@@ -45,6 +45,11 @@ impl Spread {
         self.logs.get(&group)?.zxid_after(index)
     }
 
+    /// Number of entries in the logs of all groups.
+    pub(crate) fn entry_count(&self) -> usize {
+        self.logs.values().map(GroupLog::entry_count).sum()
+    }
+
     /// The largest zxid that any group has come to.
     pub(crate) fn last_zxid(&self) -> Zxid {
         self.logs.values().map(GroupLog::last_zxid).max().unwrap_or_default()

@@ -73,7 +73,10 @@ impl World {
             }
             HealingStage::Settling { again, until } => match self.unsettled() {
                 None if self.is_calm() => self.settled(again)?,
-                None => self.plan_in(LOOK, WorldEvent::Stage),
+                None => {
+                    ensure!(self.now < until, CHECKER, "{PATIENCE} after all was mended logs still grow");
+                    self.plan_in(LOOK, WorldEvent::Stage);
+                }
                 Some(what) => {
                     self.calm_since = None;
                     ensure!(self.now < until, CHECKER, "{PATIENCE} after all was mended {what}");
@@ -158,10 +161,16 @@ impl World {
         gone.find(|session| model.has_session(*session)).map(|session| format!("session {session} lives on"))
     }
 
-    /// True if events are not waited for: while znodes are spread, they leave when all groups have come as far as they.
+    /// True if events are not waited for: while znodes are spread, they leave when all groups have come as far as they. An entry that comes meanwhile, as for a
+    /// znode whose time is over, may bring new ones.
     fn is_calm(&mut self) -> bool {
-        let since = *self.calm_since.get_or_insert(self.now);
-        self.checks.spread.is_none() || self.now - since >= CALM
+        let Some(spread) = &self.checks.spread else { return true };
+        let here = (self.now, spread.entry_count());
+        let (since, entries) = *self.calm_since.get_or_insert(here);
+        if entries < here.1 {
+            self.calm_since = Some(here);
+        }
+        entries == here.1 && self.now - since >= CALM
     }
 
     fn settled(&mut self, again: bool) -> Checked {

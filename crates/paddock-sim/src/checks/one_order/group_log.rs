@@ -40,6 +40,10 @@ impl GroupLog {
         &self.logged
     }
 
+    pub(super) fn entry_count(&self) -> usize {
+        self.zxids.len()
+    }
+
     pub(super) fn zxid_after(&self, index: u64) -> Option<Zxid> {
         self.zxids.get(usize::try_from(index.checked_sub(1)?).ok()?).copied()
     }
