@@ -187,7 +187,7 @@ impl JudgedClient {
     }
 
     /// The write that is answered: the session's next one like it, behind what its group had acknowledged before it was asked for, as `before` says. One that the
-    /// session has asked for earlier, and was not answered, may be the same. Returns its position and its group, but of a change of members.
+    /// session has asked for earlier, and was not answered, may be the same; if that cannot be what is answered now, a later one is. Returns its position and its group, but of a change of members.
     fn find_write(
         &mut self,
         order: &OneOrder,
@@ -218,7 +218,10 @@ impl JudgedClient {
                 .write_at(**position)
                 .is_some_and(|placed| answer_of(placed) == (header.error, body.to_vec()))
         };
-        let Some(position) = alike.iter().find(has_come_to_it).or(alike.first()).copied() else {
+        let is_in_turn = |position: &&usize| self.is_in_turn(order, **position);
+        let fitting = alike.iter().filter(has_come_to_it);
+        let found = fitting.clone().find(is_in_turn).or(fitting.clone().next()).or(alike.first());
+        let Some(position) = found.copied() else {
             ensure!(
                 false,
                 ANSWERS,
@@ -234,10 +237,8 @@ impl JudgedClient {
             header.error,
             placed.write.result
         );
-        // An event of its own change comes in front of the answer, and so may one of a write that has the same zxid in another group.
-        let seen = order.write_at(self.position).filter(|seen| seen.place > placed.place);
         ensure!(
-            position > self.answered && seen.is_none(),
+            self.is_in_turn(order, position),
             CHECKER,
             "{wish:?} answered with zxid {zxid} stands at position {position} (place {}); before it was answered the session had seen what stands at {}",
             placed.place,
@@ -246,6 +247,14 @@ impl JudgedClient {
         self.position = self.position.max(position);
         self.written = position;
         Ok(Some((position, placed.group)))
+    }
+
+    /// True if the session has not been shown, before the answer to a write at this position, what stands behind it.
+    fn is_in_turn(&self, order: &OneOrder, position: usize) -> bool {
+        let place = order.write_at(position).map(|placed| placed.place);
+        // An event of its own change comes in front of the answer, and so may one of a write that has the same zxid in another group.
+        let is_seen_behind = order.write_at(self.position).is_some_and(|seen| Some(seen.place) > place);
+        position > self.answered && !is_seen_behind
     }
 
     fn find_read(
