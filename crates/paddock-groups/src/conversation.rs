@@ -34,7 +34,8 @@ pub(crate) struct Conversation {
     requests: VecDeque<RoutedRequest>,
     /// Each with its number, by which those of one moment keep their order.
     events: BTreeMap<(OrderMoment, u64), Vec<u8>>,
-    /// Split points whose children are watched, with the stamp as of which they were listed.
+    /// Split points whose children are watched, with the stamp as of which they were listed. One of which this is not known was listed before its children could
+    /// lie in several groups.
     lists: BTreeMap<String, Zxid>,
     /// Number of events that have left.
     events_sent: u64,
@@ -141,6 +142,11 @@ impl Conversation {
     /// The client watches in any of these groups.
     pub(crate) fn watch_in(&mut self, groups: impl Iterator<Item = u32>) {
         self.watched.extend(groups);
+    }
+
+    /// The client watches the children of these split points, which it was shown as of this stamp.
+    pub(crate) fn watch_lists(&mut self, points: Vec<String>, as_of: Zxid) {
+        self.lists.extend(points.into_iter().map(|point| (point, as_of)));
     }
 
     pub(crate) fn ask_write(&mut self, request: RequestId, op: OpCode, command: Vec<u8>) {

@@ -104,6 +104,22 @@ impl RequestPlace {
     }
 }
 
+/// Split points of which a request watches the children.
+pub(crate) fn watched_points(groups: &Groups<'_>, op: OpCode, body: &[u8], dialect: Dialect) -> Vec<String> {
+    let paths: Vec<&str> = match Request::decode(op, body, dialect) {
+        Ok(Request::Read(
+            Read::GetChildren { path, watch: true }
+            | Read::GetChildren2 { path, watch: true }
+            | Read::FilteredList { path, watch: true, .. }
+            | Read::FilteredListWithStatsAndData { path, watch: true, .. },
+        )) => vec![path],
+        Ok(Request::Watch(WatchRequest::Set(watches))) => watches.child.to_vec(),
+        _ => Vec::new(),
+    };
+    let points = paths.into_iter().filter(|path| groups.points().get(path).is_some());
+    points.map(str::to_owned).collect()
+}
+
 /// True if a request sets a watch.
 pub(crate) fn sets_watch(op: OpCode, body: &[u8], dialect: Dialect) -> bool {
     match Request::decode(op, body, dialect) {

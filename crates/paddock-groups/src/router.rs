@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use paddock_proto::{MemberNumber, Password, SessionId, Zxid};
 use paddock_state::{ClientInput, ConnId, Connected, Outboxes, Parcel, Slot};
-use paddock_tree::{AppliedItem, Command, MISPLACED, Origin};
+use paddock_tree::{AppliedItem, Command, MISPLACED, Origin, SplitPoints};
 
 use crate::answer::RoutedAnswer;
 use crate::conversation::Conversation;
@@ -57,6 +57,8 @@ pub struct Router {
     map: Zxid,
     /// Ticks for which more slots are to be expected to move.
     moving_ticks: u32,
+    /// Split points with children in several groups, each with the stamp from which on that has been so, as far as it was looked at.
+    spread_since: BTreeMap<String, Zxid>,
     /// A group has applied something since the last turn.
     is_changed: bool,
 }
@@ -91,6 +93,7 @@ impl Router {
             is_beginning: false,
             map: Zxid(0),
             moving_ticks: 0,
+            spread_since: BTreeMap::new(),
             is_changed: false,
         }
     }
@@ -327,6 +330,7 @@ impl Router {
                 out,
                 orders: &mut orders,
                 marks: &mut self.marks,
+                spread_since: &self.spread_since,
                 are_reads_linearizable: self.are_reads_linearizable,
                 may_slots_move: self.moving_ticks > 0,
             };
@@ -391,9 +395,20 @@ impl Router {
         if newest > self.map || groups.points().leaving().next().is_some() {
             self.moving_ticks = MOVING_TICKS;
         }
+        self.follow_spread(groups.points());
         if newest > self.map {
             self.map = newest;
             self.conversations.values_mut().for_each(|one| one.watch_all(groups.numbers()));
+        }
+    }
+
+    fn follow_spread(&mut self, points: &SplitPoints) {
+        let is_spread = |path: &str| points.get(path).is_some_and(|point| !point.slots().is_home());
+        self.spread_since.retain(|path, _| is_spread(path));
+        for (path, point) in points.iter().filter(|(path, _)| is_spread(path)) {
+            if !self.spread_since.contains_key(path) {
+                self.spread_since.insert(path.to_owned(), Zxid(point.version()));
+            }
         }
     }
 

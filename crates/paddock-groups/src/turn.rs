@@ -1,5 +1,7 @@
 //! A turn of the router: what it finds, what it asks for, and what goes to clients.
 
+use std::collections::BTreeMap;
+
 use paddock_proto::{SessionId, Zxid};
 use paddock_state::{ClientInput, Outboxes};
 
@@ -24,6 +26,8 @@ pub(crate) struct Turn<'t, 'g> {
     pub(crate) out: &'t mut Outboxes,
     pub(crate) orders: &'t mut Vec<Order>,
     pub(crate) marks: &'t mut Marks,
+    /// Split points with children in several groups, each with the stamp from which on that has been so.
+    pub(crate) spread_since: &'t BTreeMap<String, Zxid>,
     /// Every read has to see what was written anywhere before it.
     pub(crate) are_reads_linearizable: bool,
     /// Slots move, or have moved of late: a read that is under way may be refused by its group.

@@ -23,8 +23,6 @@ pub(crate) struct Union<'a> {
     pub(crate) shown: Zxid,
     /// Znodes are on their way from one group to another: it is to be asked again later.
     pub(crate) has_left: bool,
-    /// The split point whose children are watched from now on.
-    pub(crate) watched_point: Option<String>,
     /// An event that follows the answer at once, with its place: what was listed has changed since.
     pub(crate) event: Option<(Zxid, Vec<u8>)>,
     /// Stamp that all groups have to lack nothing up to before this can be answered.
@@ -34,16 +32,7 @@ pub(crate) struct Union<'a> {
 impl<'a> Union<'a> {
     pub(crate) fn new(groups: Groups<'a>, client: &'a Client) -> Union<'a> {
         let as_of = groups.groups.iter().map(|group| group.level).min().unwrap_or_default();
-        Union {
-            groups,
-            client,
-            as_of,
-            shown: Zxid(0),
-            has_left: false,
-            watched_point: None,
-            event: None,
-            needs: Zxid(0),
-        }
+        Union { groups, client, as_of, shown: Zxid(0), has_left: false, event: None, needs: Zxid(0) }
     }
 
     /// A union of the groups as they are, however far each has come.
@@ -192,10 +181,7 @@ impl<'a> Union<'a> {
                 self.event = Some((zxid, event));
                 Ok(())
             }
-            _ => {
-                self.watched_point = watches_children.then(|| path.to_owned());
-                self.groups.home().state.watch_read(self.client, read, Ok(()))
-            }
+            _ => self.groups.home().state.watch_read(self.client, read, Ok(())),
         }
     }
 

@@ -8,7 +8,7 @@ use paddock_tree::{Command, Guess};
 
 use super::{Conversation, RequestStage, RoutedRequest, What, copy, session_command};
 use crate::answer::RoutedAnswer;
-use crate::place::{RequestPlace, sets_watch};
+use crate::place::{RequestPlace, sets_watch, watched_points};
 use crate::turn::{Order, Turn};
 use crate::union::Union;
 
@@ -173,8 +173,7 @@ impl Conversation {
             return false;
         }
         let Some(view) = turn.groups.get(group) else { return false };
-        let front = &mut self.requests[0];
-        let What::Read(read) = &front.what else { unreachable!("writes are handed over") };
+        let What::Read(read) = &self.requests[0].what else { unreachable!("writes are handed over") };
         let has_left = match Request::decode(read.op, &read.body, read.client.dialect) {
             Ok(Request::Read(read)) => !view.tree().has_places_of(&read),
             _ => false,
@@ -207,9 +206,12 @@ impl Conversation {
         if answer.error.is_none() || answer.error == Some(ErrorCode::NoNode.code()) {
             let sets = sets_watch(read.op, &read.body, read.client.dialect);
             self.watched.extend(sets.then_some(group));
+            let lists = watched_points(&turn.groups, read.op, &read.body, read.client.dialect);
+            self.watch_lists(lists, view.level);
         }
         self.shown.note(group, answer.zxid);
-        front.stage = RequestStage::Answered { answer, again_after: Some(self.events_sent) };
+        let again_after = Some(self.events_sent);
+        self.requests[0].stage = RequestStage::Answered { answer, again_after };
         true
     }
 
@@ -220,13 +222,12 @@ impl Conversation {
         if !self.are_at(&all, shown, turn) {
             return false;
         }
-        let front = &mut self.requests[0];
-        let What::Read(read) = &front.what else { unreachable!("writes are handed over") };
+        let What::Read(read) = &self.requests[0].what else { unreachable!("writes are handed over") };
         let mut union = Union::new(turn.groups, &read.client);
         union.needs = shown;
         let (mut bytes, mut body) = (Vec::new(), Vec::new());
         let result = union.answer(read.op, &read.body, &mut bytes, &mut body);
-        let Union { needs, as_of, shown, event, watched_point, has_left, .. } = union;
+        let Union { needs, as_of, shown, event, has_left, .. } = union;
         if has_left {
             return false;
         }
@@ -240,12 +241,14 @@ impl Conversation {
         });
         let mut answer = RoutedAnswer::new(&bytes);
         answer.event = event;
-        self.lists.extend(watched_point.map(|point| (point, as_of)));
+        let lists = watched_points(&turn.groups, read.op, &read.body, read.client.dialect);
         if sets_watch(read.op, &read.body, read.client.dialect) {
             self.watched.extend(all.iter());
         }
+        self.watch_lists(lists, as_of);
         all.iter().for_each(|group| self.shown.note(*group, answer.zxid.min(turn.groups.level(*group))));
-        front.stage = RequestStage::Answered { answer, again_after: Some(self.events_sent) };
+        let again_after = Some(self.events_sent);
+        self.requests[0].stage = RequestStage::Answered { answer, again_after };
         true
     }
 

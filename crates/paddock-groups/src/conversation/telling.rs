@@ -24,13 +24,10 @@ impl Conversation {
 
     /// The event of a watch on the children of a split point was told by the group that was first here. Its moment is that of the first change in any group.
     pub(super) fn look_at_lists(&mut self, turn: &Turn<'_, '_>) {
-        if self.lists.is_empty() {
-            return;
-        }
         let mut earlier = Vec::new();
         for (key, event) in &self.events {
             let Some(point) = point_of(event) else { continue };
-            let Some(as_of) = self.lists.get(point) else { continue };
+            let Some(as_of) = self.lists.get(point).or(turn.spread_since.get(point)) else { continue };
             let changes = turn.groups.numbers().filter_map(|group| {
                 let zxid = turn.groups.get(group)?.tree().first_child_change(point, *as_of)?;
                 Some(OrderMoment::of_change(group, zxid))

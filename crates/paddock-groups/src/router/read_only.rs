@@ -6,7 +6,7 @@ use paddock_tree::Guess;
 
 use super::Router;
 use crate::answer::RoutedAnswer;
-use crate::place::{RequestPlace, sets_watch};
+use crate::place::{RequestPlace, sets_watch, watched_points};
 use crate::shown::ShownStamps;
 use crate::union::Union;
 use crate::view::Groups;
@@ -55,6 +55,9 @@ impl Router {
             && sets_watch(read.op, &read.body, read.client.dialect)
         {
             one.watch_in(groups.numbers());
+            // The groups are shown as they are, each as far as it has come.
+            let shown = groups.groups.iter().map(|group| group.tree().zxid()).max().unwrap_or_default();
+            one.watch_lists(watched_points(groups, read.op, &read.body, read.client.dialect), shown);
         }
         let mut answer = RoutedAnswer::new(&bytes);
         answer.set_zxid(one.tell(answer.zxid));

@@ -1,3 +1,5 @@
+mod watched_lists;
+
 use paddock_proto::{CreateMode, GroupsCommand, IdList, OpCode, Xid, encode};
 use paddock_state::{Client, QueuedRead, RequestId, State};
 use paddock_tree::{FeatureLevel, GroupFounders, RaisedLevel, SLOTS, Tree};
