@@ -31,13 +31,20 @@ use order::{Logged, LoggedWrite, OneOrder};
 #[derive(Debug, Default)]
 pub(crate) struct Spread {
     logs: BTreeMap<u32, GroupLog>,
+    /// Moments of the history at which zxids were first applied by any member; of several groups' equal ones the last.
+    applied_at: BTreeMap<Zxid, usize>,
     pub(crate) history: History,
 }
 
 impl Spread {
     /// An entry of a group is applied for the first time. Returns the commands in it that counted.
     pub(crate) fn committed(&mut self, group: u32, entry: &LogEntry) -> Vec<LoggedWrite> {
-        self.logs.entry(group).or_insert_with(|| GroupLog::new(group)).apply(entry)
+        let log = self.logs.entry(group).or_insert_with(|| GroupLog::new(group));
+        let before = log.logged().len();
+        let writes = log.apply(entry);
+        let zxids = log.logged()[before..].iter().filter_map(Logged::zxid);
+        self.applied_at.extend(zxids.map(|zxid| (zxid, self.history.len())));
+        writes
     }
 
     /// Zxid of a group's state after an entry.
@@ -59,7 +66,7 @@ impl Spread {
     pub(crate) fn order(&self, split_points: &[&str]) -> Checked<OneOrder> {
         let logs: BTreeMap<u32, &[Logged]> =
             self.logs.iter().map(|(group, log)| (*group, log.logged())).collect();
-        OneOrder::new(&logs, split_points)
+        Ok(OneOrder::new(&logs, split_points)?.applied_at(self.applied_at.clone()))
     }
 
     /// Judges all that clients were told by it.

@@ -73,6 +73,17 @@ pub(crate) enum Logged {
     },
 }
 
+impl Logged {
+    /// Zxid of what it has changed.
+    pub(super) fn zxid(&self) -> Option<Zxid> {
+        match self {
+            Logged::Write(write) => Some(write.stamp),
+            Logged::Item { zxid, .. } | Logged::Settled { zxid, .. } => Some(*zxid),
+            Logged::Appends { .. } => None,
+        }
+    }
+}
+
 /// A command at its place in the order.
 #[derive(Debug)]
 pub(crate) struct PlacedWrite {
@@ -112,6 +123,8 @@ pub(crate) struct OneOrder {
     split_points: Vec<String>,
     /// Zxids and results of the parts of multis, by group and multi.
     settled: BTreeMap<(u32, i64), (Zxid, Vec<PlacedResult>)>,
+    /// Moments of the history at which zxids were first applied by any member, as far as they are known.
+    applied_at: BTreeMap<Zxid, usize>,
 }
 
 /// The zxid of the place; writes of other groups that have it as their own zxid come behind home; the decision that a write is pulled in front of, doubled; the
@@ -141,12 +154,18 @@ impl OneOrder {
             by_zxid: BTreeMap::new(),
             split_points: split_points.iter().map(|path| (*path).to_owned()).collect(),
             settled,
+            applied_at: BTreeMap::new(),
         };
         for (key @ (_, _, place, _, group), write) in keyed {
             let of_items = items.get(&(place / 2)).filter(|_| group == 0);
             order.carry_out(key, write, of_items.cloned().unwrap_or_default())?;
         }
         Ok(order)
+    }
+
+    /// The order with the moments at which zxids were first applied.
+    pub(super) fn applied_at(self, applied_at: BTreeMap<Zxid, usize>) -> OneOrder {
+        OneOrder { applied_at, ..self }
     }
 
     /// The next command, after all before it. The items that tell groups of it have these zxids there.
@@ -335,14 +354,20 @@ impl OneOrder {
         positions.find(is_there).map(|position| Zxid(position as i64))
     }
 
-    /// The last position, up to this one, with which one of these znodes became another; 0 for none.
-    pub(crate) fn last_touching(&self, paths: &[&str], up_to: usize) -> usize {
+    /// The last position, up to this one, with which one of these znodes became another, if that was applied in all its groups before a moment of the history; 0 for
+    /// none. Groups come to their zxids each by itself: what stands in front of a write of another group may not have been asked for when that was done.
+    pub(crate) fn last_touching(&self, paths: &[&str], up_to: usize, moment: usize) -> usize {
         let lists = paths.iter().filter_map(|path| self.touched.get(*path));
         let last = lists.filter_map(|list| {
             let behind = list.partition_point(|position| *position <= up_to);
-            behind.checked_sub(1).map(|last| list[last])
+            list[..behind].iter().rev().find(|position| self.is_applied_before(**position, moment))
         });
-        last.max().unwrap_or_default()
+        last.max().copied().unwrap_or_default()
+    }
+
+    fn is_applied_before(&self, position: usize, moment: usize) -> bool {
+        let zxids = self.write_at(position).map_or(&[][..], |placed| &placed.zxids);
+        zxids.iter().all(|zxid| self.applied_at.get(zxid).is_none_or(|at| *at < moment))
     }
 
     /// Positions behind this one with which one of these znodes became another.

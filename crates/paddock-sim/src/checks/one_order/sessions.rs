@@ -157,8 +157,8 @@ impl JudgedClient {
                 if answered.is_newest {
                     // Each znode is linearizable by itself.
                     let before = shown.before(request.asked_at);
-                    let newest =
-                        paths_of(question).map_or(before, |paths| order.last_touching(&paths, before));
+                    let newest = paths_of(question)
+                        .map_or(before, |paths| order.last_touching(&paths, before, request.asked_at));
                     self.position = self.position.max(newest);
                 }
                 let asker = Asker { session: self.session, ids: request.ids.clone() };
