@@ -47,7 +47,8 @@ impl Tree {
         })
     }
 
-    /// A session asks the home group for a multi. One whose znodes are all of one other group came by an old map.
+    /// A session asks the home group for a multi. One whose znodes are all of one other group came by an old map. One about slots that are on their way
+    /// from another group waits until they are where they go: that group has nothing to try of them, and nothing to refuse.
     pub(crate) fn begin_multi<'a>(
         &mut self,
         at: &Circumstances<'a>,
@@ -69,7 +70,7 @@ impl Tree {
         let is_attached = |group: &u32| {
             self.between_groups.attached.get(&at.session).is_some_and(|all| all.contains(group))
         };
-        if groups.len() == 1 || !others.iter().all(is_attached) {
+        if groups.len() == 1 || !others.iter().all(is_attached) || self.are_leaving(&writes) {
             self.between_groups.stalled.insert(at.session);
             return Err(MISPLACED);
         }
@@ -91,6 +92,15 @@ impl Tree {
         let mut group = 0;
         for_each_path(write, &mut |path| group = self.split_points().group_of(path));
         group
+    }
+
+    /// True if a write is about slots that leave another group.
+    fn are_leaving(&self, writes: &[Write<'_>]) -> bool {
+        let mut are_leaving = false;
+        writes.iter().for_each(|write| {
+            for_each_path(write, &mut |path| are_leaving |= self.split_points().is_leaving(path));
+        });
+        are_leaving
     }
 
     /// Operations of a multi that are this group's.
@@ -409,6 +419,11 @@ mod tests {
         }
 
         fn ask(&mut self, paths: &[&str]) -> i64 {
+            assert_eq!(self.try_ask(paths), Ok(()));
+            self.home.zxid().0
+        }
+
+        fn try_ask(&mut self, paths: &[&str]) -> Result<(), ErrorCode> {
             let mut request = Vec::new();
             let header = |op: i32, is_end: bool, out: &mut Vec<u8>| {
                 out.put_i32(op);
@@ -420,8 +435,9 @@ mod tests {
                 encode::create_open(&mut request, path, None, CreateMode::Persistent);
             }
             header(-1, true, &mut request);
-            between(&mut self.home, SESSION, GroupsCommand::Multi { request: &request });
-            self.home.zxid().0
+            let mut body = Vec::new();
+            GroupsCommand::Multi { request: &request }.encode(&mut body);
+            apply(&mut self.home, SESSION, GroupsCommand::OP, &body)
         }
 
         fn end(&self, multi: i64) -> &MultiEnd {
@@ -481,6 +497,24 @@ mod tests {
         assert_eq!(pair.home.multi_outcome(SESSION), None);
         assert!(!pair.home.has_open_multis() && !pair.other.has_open_multis());
         assert!(pair.other.stat(&in_other).is_none() && pair.home.stat(&at_home).is_none());
+    }
+
+    #[test]
+    fn a_multi_about_slots_on_the_way_between_groups_waits_until_they_are_there() {
+        let (at_home, in_other) = (name(false, 0), name(true, 0));
+        let mut pair = Pair::new();
+        let back = GroupsCommand::Move { path: "/p", first: 0, last: SLOTS / 2 - 1, group: 0 };
+        between(&mut pair.home, SessionId::NONE, back);
+        pair.send();
+        assert_eq!(pair.try_ask(&[&at_home, &in_other]), Err(MISPLACED));
+        assert!(pair.home.is_stalled(SESSION) && !pair.home.has_open_multis());
+        let above = pair.other.given_portion("/p", 0, 0).unwrap().above;
+        let given =
+            GroupsCommand::Given { path: "/p", first: 0, portion: 0, is_last: true, above, znodes: &[] };
+        between(&mut pair.home, SessionId::NONE, given);
+        between(&mut pair.home, SESSION, GroupsCommand::GoOn);
+        pair.ask(&[&at_home, &in_other]);
+        assert!(pair.home.stat(&at_home).is_some() && pair.home.stat(&in_other).is_some());
     }
 
     #[test]
