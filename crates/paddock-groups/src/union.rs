@@ -106,7 +106,10 @@ impl<'a> Union<'a> {
             self.has_left = true;
             return Ok(());
         }
-        self.shown = self.shown.max(view.tree().shown_by(read));
+        let shown = view.tree().shown_by(read);
+        self.shown = self.shown.max(shown);
+        // Else another group may lack what stands before what is shown here: the other half of a multi, for one.
+        self.need(shown);
         if self.needs > self.as_of {
             return Ok(());
         }
