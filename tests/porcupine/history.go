@@ -43,8 +43,10 @@ type answerLine struct {
 }
 
 type told struct {
-	Value   *int64 `json:"value"`
-	Version *int32 `json:"version"`
+	// Of a read among others, each of which may be refused by itself; that of the whole answer if it is empty.
+	PartCode string `json:"code"`
+	Value    *int64 `json:"value"`
+	Version  *int32 `json:"version"`
 }
 
 // history is what happened to one znode, or to several that multis have to do with together.
@@ -193,7 +195,11 @@ func (a answerLine) outcome() outcome {
 		return outcome
 	}
 	for _, told := range a.Parts {
-		outcome.parts = append(outcome.parts, answer{true, a.Code, told.Value, told.Version})
+		code := told.PartCode
+		if code == "" {
+			code = a.Code
+		}
+		outcome.parts = append(outcome.parts, answer{true, code, told.Value, told.Version})
 	}
 	return outcome
 }

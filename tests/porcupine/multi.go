@@ -7,7 +7,8 @@ import (
 	"github.com/anishathalye/porcupine"
 )
 
-// A multi is carried out as a whole, or refused as a whole. A request to one znode is a multi with one part.
+// A multi is carried out as a whole, or refused as a whole, but for one of reads, each of which is refused by itself. A request to one
+// znode is a multi with one part.
 type multi []partOf
 
 type partOf struct {
@@ -64,7 +65,7 @@ func carryOutAll(before []znode, multi multi) (outcome, []znode) {
 	truth, after := outcome{isKnown: true}, append([]znode{}, before...)
 	for number, part := range multi {
 		answered, znode := carryOut(after[part.znode], part.request)
-		if answered.code != "ok" {
+		if answered.code != "ok" && part.request.op != "read" {
 			return outcome{isKnown: true, refused: number, parts: []answer{answered}}, before
 		}
 		after[part.znode] = znode

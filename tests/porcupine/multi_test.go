@@ -39,6 +39,9 @@ func TestVerdictsOnMultis(t *testing.T) {
 		return both(of("/a", fmt.Sprintf(version, a)), of("/b", fmt.Sprintf(version, b)))
 	}
 	readA, readB := of("/a", theRead), of("/b", theRead)
+	readBoth := func(client, start, end int, one, other string) string {
+		return toldOf(client, start, end, both(readA, readB), fmt.Sprintf(`"code":"ok","parts":[{%s},{%s}]`, one, other))
+	}
 	done := toldOf(0, 2, 20, set, setBoth)
 	cases := []struct {
 		name   string
@@ -70,6 +73,16 @@ func TestVerdictsOnMultis(t *testing.T) {
 		{"a refused multi of which half was carried out", false, []string{
 			toldOf(2, 2, 3, of("/b", `"op":"set","value":2`), `"code":"ok","version":1`),
 			toldOf(0, 4, 5, set, badSecond), toldOf(1, 6, 7, readA, read2),
+		}},
+		{"a read of both that sees all of a multi", true, []string{done, readBoth(1, 3, 4, read2, read2)}},
+		{"a read of both that sees half of a multi", false, []string{done, readBoth(1, 3, 4, read2, read1)}},
+		{"a stale read of both", false, []string{done, readBoth(1, 21, 22, read1, read1)}},
+		{"a read of both of which one is gone", true, []string{toldOf(0, 2, 3, of("/a", `"op":"delete"`), created), readBoth(1, 4, 5, gone, read1)}},
+		{"a read of both of which one should be gone", false, []string{toldOf(0, 2, 3, of("/a", `"op":"delete"`), created), readBoth(1, 4, 5, read1, read1)}},
+		{"a read of both of which one is not gone", false, []string{readBoth(1, 4, 5, gone, read1)}},
+		{"a read of both that sees the second of two writes alone", false, []string{
+			toldOf(0, 2, 3, of("/a", theSet), `"code":"ok","version":1`), toldOf(2, 4, 5, of("/b", theSet), `"code":"ok","version":1`),
+			readBoth(1, 1, 9, read1, read2),
 		}},
 		{"two multis that both had the versions they demanded", false, []string{done, toldOf(1, 2, 20, set, setBoth)}},
 		{"a write between the parts of a multi", false, []string{

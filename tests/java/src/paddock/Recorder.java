@@ -11,6 +11,7 @@ import java.util.Map;
 import java.util.Random;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.atomic.AtomicInteger;
+import java.util.function.BiConsumer;
 import org.apache.zookeeper.CreateMode;
 import org.apache.zookeeper.KeeperException;
 import org.apache.zookeeper.Op;
@@ -29,16 +30,16 @@ public final class Recorder extends Worker {
     private static final Duration PAUSE = Duration.ofMillis(8);
     private static final Duration SESSION_TIMEOUT = Duration.ofSeconds(4);
 
-    private enum Kind { CREATE, SET, CHECKED_SET, REPLACE, DELETE, READ }
+    private enum Kind { CREATE, SET, CHECKED_SET, REPLACE, DELETE, READ, READ_BOTH }
 
     /** As often as they stand here. */
     private static final Kind[] KINDS = {
         Kind.CREATE, Kind.CREATE, Kind.SET, Kind.SET, Kind.SET, Kind.CHECKED_SET, Kind.REPLACE, Kind.DELETE,
-        Kind.READ, Kind.READ, Kind.READ, Kind.READ, Kind.READ,
+        Kind.READ, Kind.READ, Kind.READ, Kind.READ, Kind.READ, Kind.READ_BOTH, Kind.READ_BOTH,
     };
 
-    /** What is asked of a znode; null is nothing. */
-    private record Request(Kind kind, String key, Long value, Integer expected) {
+    /** What is asked of a znode, or of two if there is another one; null is nothing. */
+    private record Request(Kind kind, String key, String other, Long value, Integer expected) {
         byte[] text() {
             return ("%-" + DATA_BYTES + "d").formatted(value).getBytes(US_ASCII);
         }
@@ -51,14 +52,37 @@ public final class Recorder extends Worker {
         String op() {
             return kind == Kind.CHECKED_SET ? "set" : kind.name().toLowerCase();
         }
+
+        String toJson() {
+            if (kind == Kind.READ_BOTH) {
+                return "\"parts\":[{\"key\":\"%s\",\"op\":\"read\"},{\"key\":\"%s\",\"op\":\"read\"}]".formatted(key, other);
+            }
+            return "\"key\":\"%s\",\"op\":\"%s\",\"value\":%s,\"expected\":%s".formatted(key, op(), value, expected);
+        }
     }
 
-    /** What was told; null is nothing. */
-    private record Answer(String code, Long value, Integer version) {
-        static final Answer DONE = new Answer("ok", null, null);
+    /** What was told; null is nothing. Of a read of two znodes there is a part for each. */
+    private record Answer(String code, Long value, Integer version, List<Answer> parts) {
+        static final Answer DONE = new Answer("ok", null, null, null);
 
         static Answer at(Stat stat) {
-            return new Answer("ok", null, stat.getVersion());
+            return new Answer("ok", null, stat.getVersion(), null);
+        }
+
+        static Answer read(byte[] data, Stat stat) {
+            return new Answer("ok", Long.valueOf(new String(data, US_ASCII).trim()), stat.getVersion(), null);
+        }
+
+        static Answer refused(KeeperException refusal) {
+            return new Answer(refusal.getClass().getSimpleName().replace("Exception", ""), null, null, null);
+        }
+
+        String toJson() {
+            if (parts != null) {
+                var told = parts.stream().map(part -> "{" + part.toJson() + "}");
+                return "\"code\":\"ok\",\"parts\":[" + String.join(",", told.toList()) + "]";
+            }
+            return "\"code\":\"%s\",\"value\":%s,\"version\":%s".formatted(code, value, version);
         }
     }
 
@@ -113,7 +137,7 @@ public final class Recorder extends Worker {
             answer = perform(request);
         } catch (KeeperException.NoNodeException | KeeperException.NodeExistsException
                 | KeeperException.BadVersionException refusal) {
-            answer = new Answer(refusal.getClass().getSimpleName().replace("Exception", ""), null, null);
+            answer = Answer.refused(refusal);
         } catch (KeeperException.NotReadOnlyException refusal) {
             say("refused %d %s", number, refusal.code());
             return;
@@ -133,12 +157,12 @@ public final class Recorder extends Worker {
         }
         long end = System.nanoTime();
         remember(request, answer);
-        tell(request, start, "{\"end\":%d,\"code\":\"%s\",\"value\":%s,\"version\":%s}".formatted(
-                end, answer.code, answer.value, answer.version));
+        tell(request, start, "{\"end\":%d,%s}".formatted(end, answer.toJson()));
     }
 
     private Request choose() {
-        String key = keys.get(chance.nextInt(keys.size()));
+        int place = chance.nextInt(keys.size());
+        String key = keys.get(place);
         Integer known = versions.get(key);
         Kind kind = KINDS[chance.nextInt(KINDS.length)];
         if (kind == Kind.CHECKED_SET && known == null) {
@@ -147,10 +171,12 @@ public final class Recorder extends Worker {
         Integer expected = kind == Kind.CHECKED_SET || chance.nextInt(10) < 7 ? known : null;
         values++;
         return switch (kind) {
-            case CREATE -> new Request(kind, key, values, null);
-            case SET, CHECKED_SET, REPLACE -> new Request(kind, key, values, expected);
-            case DELETE -> new Request(kind, key, null, expected);
-            case READ -> new Request(kind, key, null, null);
+            case CREATE -> new Request(kind, key, null, values, null);
+            case SET, CHECKED_SET, REPLACE -> new Request(kind, key, null, values, expected);
+            case DELETE -> new Request(kind, key, null, null, expected);
+            case READ -> new Request(kind, key, null, null, null);
+            // The znode beside it: 0 and 1, or 2 and 3.
+            case READ_BOTH -> new Request(kind, key, keys.get(place ^ 1), null, null);
         };
     }
 
@@ -172,6 +198,9 @@ public final class Recorder extends Worker {
             case READ -> {
                 return read(request.key);
             }
+            case READ_BOTH -> {
+                return readBoth(request.key, request.other);
+            }
         }
         return Answer.DONE;
     }
@@ -180,21 +209,50 @@ public final class Recorder extends Worker {
         return client.multi(List.of(operations));
     }
 
-    /** A sync and a read behind it, over one connection. */
     private Answer read(String key) throws Exception {
+        return synced(key, (before, answered) -> client.getData(key, false, (code, path, context, data, stat) -> {
+            if (isFrom(before, code, path, answered)) {
+                answered.complete(Answer.read(data, stat));
+            }
+        }, null));
+    }
+
+    /** Both at one moment. */
+    private Answer readBoth(String one, String other) throws Exception {
+        List<Op> reads = List.of(Op.getData(one), Op.getData(other));
+        return synced(one, (before, answered) -> client.multi(reads, (code, path, context, results) -> {
+            // With results the code is that of the first read that was refused.
+            if (isFrom(before, results == null ? code : KeeperException.Code.OK.intValue(), one, answered)) {
+                answered.complete(new Answer("ok", null, null, results.stream().map(Recorder::part).toList()));
+            }
+        }, null));
+    }
+
+    private static Answer part(OpResult result) {
+        return result instanceof OpResult.GetDataResult read
+                ? Answer.read(read.getData(), read.getStat())
+                : Answer.refused(KeeperException.create(KeeperException.Code.get(((OpResult.ErrorResult) result).getErr())));
+    }
+
+    /** True if an answer came over the connection with this number, and is none that refuses; else that is told. */
+    private boolean isFrom(int before, int code, String path, CompletableFuture<Answer> answered) {
+        if (connections.get() != before) {
+            answered.completeExceptionally(new Unsynced());
+        } else if (code != KeeperException.Code.OK.intValue()) {
+            answered.completeExceptionally(KeeperException.create(KeeperException.Code.get(code), path));
+        } else {
+            return true;
+        }
+        return false;
+    }
+
+    /** A sync and a read behind it, over one connection. */
+    private Answer synced(String key, BiConsumer<Integer, CompletableFuture<Answer>> read) throws Exception {
         var synced = new CompletableFuture<Integer>();
         var answered = new CompletableFuture<Answer>();
         int before = connections.get();
         client.sync(key, (code, path, context) -> synced.complete(code), null);
-        client.getData(key, false, (code, path, context, data, stat) -> {
-            if (connections.get() != before) {
-                answered.completeExceptionally(new Unsynced());
-            } else if (code != KeeperException.Code.OK.intValue()) {
-                answered.completeExceptionally(KeeperException.create(KeeperException.Code.get(code), path));
-            } else {
-                answered.complete(new Answer("ok", Long.valueOf(new String(data, US_ASCII).trim()), stat.getVersion()));
-            }
-        }, null);
+        read.accept(before, answered);
         if (synced.get() != KeeperException.Code.OK.intValue()) {
             throw KeeperException.create(KeeperException.Code.get(synced.get()), key);
         }
@@ -206,6 +264,9 @@ public final class Recorder extends Worker {
     }
 
     private void remember(Request request, Answer answer) {
+        if (request.kind == Kind.READ_BOTH) {
+            return;
+        }
         if (!answer.code.equals("ok") || request.kind == Kind.DELETE) {
             versions.remove(request.key);
         } else {
@@ -214,8 +275,7 @@ public final class Recorder extends Worker {
     }
 
     private void tell(Request request, long start, String answer) {
-        say("{\"client\":%d,\"key\":\"%s\",\"op\":\"%s\",\"value\":%s,\"expected\":%s,\"start\":%d,\"answer\":%s}",
-                number, request.key, request.op(), request.value, request.expected, start, answer);
+        say("{\"client\":%d,%s,\"start\":%d,\"answer\":%s}", number, request.toJson(), start, answer);
     }
 
     @Override
