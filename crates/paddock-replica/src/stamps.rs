@@ -17,6 +17,9 @@ pub(crate) const CLOCK_BOUND_MS: i64 = 2000;
 /// Time in milliseconds for which a clock counts that a member has told.
 const TOLD_FOR_MS: u64 = 10_000;
 
+/// Time in milliseconds for which stamps go on with the monotonic clock when the members' clocks are not judged again, as they are with every tick.
+const UNJUDGED_MS: u64 = 1000;
+
 /// Clock of the stamps that a leader writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum StampClock {
@@ -24,9 +27,13 @@ pub(crate) enum StampClock {
     Unknown,
     /// The leader's own clock, whatever others say.
     Own,
-    /// Time in milliseconds that the clock shows when the leader's monotonic clock shows 0. The leader's own clock may be set at any moment, and would
-    /// take this one with it until the members' clocks are judged again.
-    Monotonic(i64),
+    /// A clock that goes on with the leader's monotonic clock, and shows `base_ms` when that one shows 0. The leader's own clock may be set at any moment, and
+    /// would take this one with it until the members' clocks are judged again.
+    Monotonic {
+        base_ms: i64,
+        /// Time of the monotonic clock when the clocks were judged: should it jump, this one stops a little later until they are judged again.
+        judged_ms: u64,
+    },
 }
 
 impl StampClock {
@@ -35,17 +42,18 @@ impl StampClock {
         match self {
             StampClock::Unknown => Zxid(0),
             StampClock::Own => Zxid::stamp(now.wall_ms),
-            StampClock::Monotonic(base_ms) => Zxid::stamp(base_ms.saturating_add(now.monotonic_ms as i64)),
+            StampClock::Monotonic { base_ms, judged_ms } => {
+                let monotonic_ms = now.monotonic_ms.min(judged_ms.saturating_add(UNJUDGED_MS));
+                Zxid::stamp(base_ms.saturating_add(monotonic_ms as i64))
+            }
         }
     }
-}
 
-impl StampClock {
     /// The largest stamp that may have been given by now, by this clock or by one that is ahead of it within the bound.
     pub(crate) fn latest(self, now: Now) -> Zxid {
         let time_ms = match self {
             StampClock::Unknown | StampClock::Own => now.wall_ms,
-            StampClock::Monotonic(base_ms) => base_ms.saturating_add(now.monotonic_ms as i64),
+            StampClock::Monotonic { base_ms, .. } => base_ms.saturating_add(now.monotonic_ms as i64),
         };
         Zxid::stamp(time_ms.saturating_add(2 * CLOCK_BOUND_MS))
     }
@@ -112,7 +120,7 @@ impl MemberClocks {
         let latest_ms = quorum_ms.saturating_add(CLOCK_BOUND_MS);
         let (ahead, right): (Vec<_>, Vec<_>) = known.iter().partition(|(base_ms, _)| *base_ms > latest_ms);
         let fastest_ms = right.first().map_or(*quorum_ms, |(base_ms, _)| *base_ms);
-        self.clock = StampClock::Monotonic(fastest_ms);
+        self.clock = StampClock::Monotonic { base_ms: fastest_ms, judged_ms: now.monotonic_ms };
         for (base_ms, member) in &ahead {
             if !self.ignored.contains(member) {
                 tracing::warn!(
@@ -141,7 +149,7 @@ mod tests {
             clocks.hear(*member, WALL_MS + ahead_ms, 500);
         }
         clocks.judge(1, voters, Now { monotonic_ms: 700, wall_ms: WALL_MS + 200 });
-        let base_ms = |ahead_ms| StampClock::Monotonic(WALL_MS - 500 + ahead_ms);
+        let base_ms = |ahead_ms| StampClock::Monotonic { base_ms: WALL_MS - 500 + ahead_ms, judged_ms: 700 };
         assert_eq!(clocks.clock(), expected.map_or(StampClock::Unknown, base_ms));
         assert_eq!(clocks.ignored.iter().copied().collect::<Vec<_>>(), ignored);
     }
@@ -179,17 +187,25 @@ mod tests {
     #[test]
     fn a_floor_is_the_first_stamp_of_a_millisecond() {
         let now = Now { monotonic_ms: 10, wall_ms: 1000 };
+        let monotonic = |base_ms| StampClock::Monotonic { base_ms, judged_ms: 10 };
         assert_eq!(StampClock::Own.floor(now), Zxid(1000 << Zxid::STAMP_COUNTER_BITS));
         // Its own clock has been set since the clocks were judged.
-        assert_eq!(StampClock::Monotonic(3).floor(now), Zxid(13 << Zxid::STAMP_COUNTER_BITS));
-        assert_eq!(
-            (StampClock::Unknown.floor(now), StampClock::Monotonic(-11).floor(now)),
-            (Zxid(0), Zxid(0))
-        );
-        assert_eq!(
-            StampClock::Monotonic(i64::MAX).floor(now),
-            Zxid::stamp(Zxid::STAMP_MS_MAX),
-            "no zxid is below 0"
-        );
+        assert_eq!(monotonic(3).floor(now), Zxid(13 << Zxid::STAMP_COUNTER_BITS));
+        assert_eq!((StampClock::Unknown.floor(now), monotonic(-11).floor(now)), (Zxid(0), Zxid(0)));
+        assert_eq!(monotonic(i64::MAX).floor(now), Zxid::stamp(Zxid::STAMP_MS_MAX), "no zxid is below 0");
+    }
+
+    #[test]
+    fn a_jump_of_the_monotonic_clock_takes_no_stamp_far() {
+        let mut clocks = MemberClocks::default();
+        clocks.judge(1, &[1], Now { monotonic_ms: 700, wall_ms: WALL_MS });
+        let floor_ms = |clocks: &MemberClocks, monotonic_ms| {
+            let floor = clocks.clock().floor(Now { monotonic_ms, wall_ms: WALL_MS });
+            (floor.0 >> Zxid::STAMP_COUNTER_BITS) - WALL_MS
+        };
+        assert_eq!(floor_ms(&clocks, 900), 200);
+        assert_eq!(floor_ms(&clocks, 60_700), UNJUDGED_MS as i64);
+        clocks.judge(1, &[1], Now { monotonic_ms: 60_700, wall_ms: WALL_MS + 300 });
+        assert_eq!(floor_ms(&clocks, 60_800), 400);
     }
 }
