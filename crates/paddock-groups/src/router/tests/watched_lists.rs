@@ -9,6 +9,9 @@ use super::super::*;
 const SESSION: SessionId = SessionId(7);
 const ORIGIN: Origin = Origin { member: 1, incarnation: 1 };
 
+/// Bytes of a reply in front of its body: the length of the frame, xid, zxid and error.
+const REPLY_HEADER: usize = 4 + 4 + 8 + 4;
+
 struct RoutedPair {
     home: State,
     other: State,
@@ -16,6 +19,8 @@ struct RoutedPair {
     conn: ConnId,
     asked: Slot,
     out: Outboxes,
+    /// Body of the last answer.
+    answered: Vec<u8>,
 }
 
 impl RoutedPair {
@@ -31,7 +36,8 @@ impl RoutedPair {
         other.share_watches(home.watches());
         let router = Router::new(1, false, (ORIGIN, 0));
         let (conn, asked) = (ConnId::new(0, 1), Slot::default());
-        let mut pair = RoutedPair { home, other, router, conn, asked, out: Outboxes::new(1) };
+        let mut pair =
+            RoutedPair { home, other, router, conn, asked, out: Outboxes::new(1), answered: Vec::new() };
         pair.write(0, 1, SESSION, OpCode::CreateSession, &1000_i32.to_be_bytes());
         pair.create(0, 2, "/a");
         pair.create(0, 3, "/b");
@@ -82,11 +88,15 @@ impl RoutedPair {
 
     /// The client asks for something that changes nothing, and is answered.
     fn ask(&mut self, op: OpCode, body: Vec<u8>) {
+        self.hand_in(op, body);
+        assert!(matches!(self.work()[..], [ToldClient::Answer]));
+    }
+
+    fn hand_in(&mut self, op: OpCode, body: Vec<u8>) {
         let request = RequestId { xid: Xid(1), slot: self.asked };
         self.asked = self.asked.next();
         let read = QueuedRead::new(Client::new(self.conn, SESSION, &[]), request, op, body);
         assert!(self.router.take(ClientInput::Read(read)).is_none());
-        assert!(matches!(self.work()[..], [ToldClient::Answer]));
     }
 
     /// Lets the router work. Returns what the client is told.
@@ -98,7 +108,10 @@ impl RoutedPair {
         let mut told = Vec::new();
         for (_, outbox) in self.out.iter_mut() {
             told.extend(outbox.iter().map(|(_, parcel)| match parcel {
-                Parcel::Reply(..) => ToldClient::Answer,
+                Parcel::Reply(_, bytes) => {
+                    self.answered = bytes[REPLY_HEADER..].to_vec();
+                    ToldClient::Answer
+                }
                 Parcel::Event(bytes) | Parcel::SharedEvent(bytes) => ToldClient::Event(event_stamp(bytes)),
                 other => panic!("{other:?}"),
             }));
@@ -171,4 +184,27 @@ fn likewise_a_list_that_was_watched_before_it_was_a_split_point() {
     pair.give("/a", 10);
     pair.work();
     pair.change_list();
+}
+
+/// A replica may lack what stands before a write that another group has applied: the other half of a multi, for one.
+#[test]
+fn a_read_of_two_groups_shows_one_moment() {
+    let mut pair = RoutedPair::new();
+    // A connection of which nothing was heard before may have been shown all that is here.
+    pair.ask(OpCode::GetChildren, watched_list("/a"));
+    pair.create(0, 30, "/h");
+    let mut body = Vec::new();
+    for path in ["/h", "/b/x"] {
+        encode::multi_operation(&mut body, OpCode::GetData);
+        encode::path_and_watch(&mut body, path, false);
+    }
+    encode::multi_end(&mut body);
+    pair.hand_in(OpCode::MultiRead, body.clone());
+    assert_eq!(pair.work(), [], "the other group may lack what stands before 30");
+    pair.create(1, 20, "/b/x");
+    pair.create(1, 40, "/b/y");
+    assert_eq!(pair.work(), [ToldClient::Answer]);
+    let shown = pair.answered.clone();
+    pair.ask(OpCode::MultiRead, body);
+    assert_eq!(shown, pair.answered, "both znodes are shown");
 }
