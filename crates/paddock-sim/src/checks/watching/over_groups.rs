@@ -97,9 +97,9 @@ impl Watching {
         let is_unclear = |path: &String| window.has_changed(path) && !window.is_always(path, true);
         uncertain.data.extend(left.data.extract_if(.., |path| is_unclear(path)));
         uncertain.children.extend(left.children.extract_if(.., |path| is_unclear(path)));
-        let may_be_told = |path: &String| !window.is_always(path, false);
-        uncertain.data.extend(hidden.data.extract_if(.., |path| may_be_told(path)));
-        uncertain.children.extend(hidden.children.extract_if(.., |path| may_be_told(path)));
+        let is_hidden_unclear = |path: &String| window.has_changed(path) || !window.is_always(path, false);
+        uncertain.data.extend(hidden.data.extract_if(.., |path| is_hidden_unclear(path)));
+        uncertain.children.extend(hidden.children.extract_if(.., |path| is_hidden_unclear(path)));
         left.data.append(&mut hidden.data);
         left.children.append(&mut hidden.children);
         left.persistent = std::mem::take(&mut self.known.persistent);
