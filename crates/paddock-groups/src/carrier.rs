@@ -14,12 +14,11 @@ use paddock_proto::{GroupsCommand, StreamItem, Zxid};
 use paddock_tree::{PendingItem, Tree};
 
 use crate::givings::Givings;
+use crate::last_proposal::LOST_TICKS;
 use crate::votes::Votes;
 
 /// Items that are proposed to a group at a time.
 const ITEMS_AT_ONCE: u64 = 256;
-/// Ticks after which what was proposed, and is not applied, is proposed again: the library may drop a proposal.
-const LOST_TICKS: u32 = 20;
 
 /// Streams of the home group and what the other groups have of them, as the replicas of one member know it.
 #[derive(Debug, Default)]

@@ -5,8 +5,7 @@ use std::collections::BTreeMap;
 use paddock_proto::{GroupsCommand, Zxid};
 use paddock_tree::Tree;
 
-/// Ticks after which a portion is proposed again.
-const LOST_TICKS: u32 = 20;
+use crate::last_proposal::LastProposal;
 
 /// Portions that the home group waits for, as its replica on this member knows.
 #[derive(Debug, Default)]
@@ -21,8 +20,7 @@ struct Awaited {
     portion: u32,
     /// As the group's replica here has given it.
     given: Option<Given>,
-    /// Term in which it was proposed, and the ticks since.
-    proposed: Option<(u64, u32)>,
+    proposed: LastProposal,
 }
 
 #[derive(Clone, Debug)]
@@ -41,7 +39,10 @@ impl Givings {
             let (from, portion) = (leaving.from, leaving.portions());
             let same =
                 known.remove(&key).filter(|awaited| (awaited.from, awaited.portion) == (from, portion));
-            self.awaited.insert(key, same.unwrap_or(Awaited { from, portion, given: None, proposed: None }));
+            self.awaited.insert(
+                key,
+                same.unwrap_or(Awaited { from, portion, given: None, proposed: LastProposal::default() }),
+            );
         }
     }
 
@@ -66,21 +67,21 @@ impl Givings {
 
     pub(crate) fn tick(&mut self) {
         for awaited in self.awaited.values_mut() {
-            awaited.proposed.iter_mut().for_each(|(_, ticks)| *ticks = ticks.saturating_add(1));
+            awaited.proposed.tick();
         }
     }
 
     /// Gives `submit` the portions of a group that the home group is to have. This member leads the group in this term.
     pub(crate) fn propose(&mut self, group: u32, term: u64, mut submit: impl FnMut(&GroupsCommand<'_>)) {
         for ((path, first), awaited) in self.awaited.iter_mut().filter(|(_, awaited)| awaited.from == group) {
-            let is_under_way = awaited.proposed.is_some_and(|(of, ticks)| of == term && ticks < LOST_TICKS);
+            let is_under_way = awaited.proposed.is_under_way(term);
             let Some(Given { znodes, is_last, above }) = awaited.given.as_ref().filter(|_| !is_under_way)
             else {
                 continue;
             };
             let (portion, is_last, above) = (awaited.portion, *is_last, *above);
             submit(&GroupsCommand::Given { path, first: *first, portion, is_last, above, znodes });
-            awaited.proposed = Some((term, 0));
+            awaited.proposed.note(term);
         }
     }
 }

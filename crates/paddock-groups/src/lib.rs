@@ -2,7 +2,7 @@
 //!
 //! A group knows nothing of the others. The home group decides for all of them: what it has decided for another one stands in that group's stream, which
 //! is a part of the home group's state ([`paddock_tree::Streams`]). [`Carrier`] carries items from there into the logs of the groups that the member
-//! leads, and acknowledgements back. A member has all groups, so nothing of that goes over a link.
+//! leads, and answers to the home group. A member has all groups, so only what is submitted to the home group goes over a link, as every command does.
 //!
 //! [`Router`] leads requests of clients to the groups. A replica has a *level*, the stamp up to which it lacks nothing ([`Carrier::level`]); a session looks and writes
 //! in a group only when the group's level is not below all that it was shown of others. Decision 0123 says why that is enough.
@@ -11,6 +11,7 @@ mod answer;
 mod carrier;
 mod conversation;
 mod givings;
+mod last_proposal;
 mod marks;
 mod moment;
 mod place;

@@ -107,17 +107,23 @@ impl RequestPlace {
 /// Split points of which a request watches the children.
 pub(crate) fn watched_points(groups: &Groups<'_>, op: OpCode, body: &[u8], dialect: Dialect) -> Vec<String> {
     let paths: Vec<&str> = match Request::decode(op, body, dialect) {
-        Ok(Request::Read(
-            Read::GetChildren { path, watch: true }
-            | Read::GetChildren2 { path, watch: true }
-            | Read::FilteredList { path, watch: true, .. }
-            | Read::FilteredListWithStatsAndData { path, watch: true, .. },
-        )) => vec![path],
+        Ok(Request::Read(read)) => watched_list(&read).into_iter().collect(),
         Ok(Request::Watch(WatchRequest::Set(watches))) => watches.child.to_vec(),
         _ => Vec::new(),
     };
     let points = paths.into_iter().filter(|path| groups.points().get(path).is_some());
     points.map(str::to_owned).collect()
+}
+
+/// The znode whose children a read watches.
+pub(crate) fn watched_list<'a>(read: &Read<'a>) -> Option<&'a str> {
+    match read {
+        Read::GetChildren { path, watch: true }
+        | Read::GetChildren2 { path, watch: true }
+        | Read::FilteredList { path, watch: true, .. }
+        | Read::FilteredListWithStatsAndData { path, watch: true, .. } => Some(path),
+        _ => None,
+    }
 }
 
 /// True if a request sets a watch.

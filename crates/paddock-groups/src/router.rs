@@ -395,9 +395,9 @@ impl Router {
         if newest > self.map || groups.points().leaving().next().is_some() {
             self.moving_ticks = MOVING_TICKS;
         }
-        self.follow_spread(groups.points());
         if newest > self.map {
             self.map = newest;
+            self.follow_spread(groups.points());
             self.conversations.values_mut().for_each(|one| one.watch_all(groups.numbers()));
         }
     }

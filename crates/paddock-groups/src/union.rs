@@ -10,6 +10,7 @@ use paddock_proto::{
 use paddock_state::{Client, ZnodeMarks};
 use paddock_tree::{Asker, ChildrenAsOf, Guess, ZnodeKind, allows, multi_read};
 
+use crate::place::watched_list;
 use crate::view::Groups;
 
 /// A union of groups for one client, as of a moment.
@@ -170,15 +171,8 @@ impl<'a> Union<'a> {
 
     /// Sets the watch of a read of a split point. One on children that have changed since is told of that instead.
     fn watch(&mut self, path: &str, read: &Read<'_>, children: &[ChildrenAsOf]) -> Result<(), ErrorCode> {
-        let watches_children = matches!(
-            read,
-            Read::GetChildren { watch: true, .. }
-                | Read::GetChildren2 { watch: true, .. }
-                | Read::FilteredList { watch: true, .. }
-                | Read::FilteredListWithStatsAndData { watch: true, .. }
-        );
         match children.iter().filter_map(|one| one.next_change).min() {
-            Some(zxid) if watches_children => {
+            Some(zxid) if watched_list(read).is_some() => {
                 let mut event = Vec::new();
                 WatchEvent { kind: EventKind::NodeChildrenChanged, path, zxid }.encode(&mut event);
                 self.event = Some((zxid, event));

@@ -4,8 +4,7 @@ use std::collections::BTreeMap;
 
 use paddock_proto::{GroupsCommand, Vote};
 
-/// Ticks after which a group that has not voted counts as busy, and those after which a vote is proposed again.
-const LOST_TICKS: u32 = 20;
+use crate::last_proposal::{LOST_TICKS, LastProposal};
 
 /// Votes that the home group waits for, and those that have been given, as the replicas of one member know them.
 #[derive(Debug, Default)]
@@ -16,31 +15,12 @@ pub(crate) struct Votes {
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Awaited {
-    /// Ticks since the group was asked.
+    /// Ticks since the group was asked. When what was proposed counts as lost, a group that has not voted counts as busy.
     ticks: u32,
     /// By the group's leader.
     proposed: LastProposal,
     /// By the home group's leader, because none had come.
     missing: LastProposal,
-}
-
-/// Term in which a vote was proposed last, and the ticks since.
-#[derive(Clone, Copy, Debug, Default)]
-struct LastProposal(Option<(u64, u32)>);
-
-impl LastProposal {
-    /// True if it was proposed in this term and may yet be applied.
-    fn is_under_way(self, term: u64) -> bool {
-        self.0.is_some_and(|(of, ticks)| of == term && ticks < LOST_TICKS)
-    }
-
-    fn note(&mut self, term: u64) {
-        self.0 = Some((term, 0));
-    }
-
-    fn tick(&mut self) {
-        self.0.iter_mut().for_each(|(_, ticks)| *ticks = ticks.saturating_add(1));
-    }
 }
 
 impl Votes {
