@@ -23,6 +23,7 @@ mod recovery;
 mod settings;
 mod shell;
 mod snapshots;
+mod whole;
 
 pub use addressed::is_of_log;
 #[cfg(feature = "testing")]
@@ -46,3 +47,4 @@ pub use recovery::RecoveryError;
 pub use settings::MemberSettings;
 pub use shell::Shell;
 pub use snapshots::{SnapshotOrder, SnapshotWalk, Taken};
+pub use whole::{DirectoryState, EarlierState};

@@ -1,24 +1,27 @@
 //! Data directories of members that do not run: one made from a tree, and one read into a tree.
 
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use paddock_proto::MemberNumber;
-use paddock_replica::{Cluster, HardState, LogEntry, Membership, apply_offline};
+use paddock_replica::{Cluster, HardState, LogEntry, Membership};
 use paddock_state::Now;
 use paddock_storage::disk::Disk;
-use paddock_storage::snapshot;
+use paddock_storage::snapshot::{self, Newest, SnapshotFile};
 use paddock_storage::{
-    DirLock, Index, LockError, Log, LogError, LogOptions, Record, SnapshotError, SnapshotMeta,
+    DirLock, GroupNumber, Index, LockError, Log, LogError, LogOptions, Record, SnapshotError, SnapshotMeta,
     SnapshotReader, SnapshotWriter, Term,
 };
 use paddock_tree::{FeatureLevel, Tree};
 
-use crate::config::{HOME, LOG_DIR, SNAPSHOT_DIR};
+use crate::config::{HOME, LOG_DIR, SNAPSHOT_DIR, snapshot_dir};
 use crate::identity::{self, IdentityError};
 use crate::incoming::IncomingError;
 use crate::pieces::PieceWriter;
 use crate::recovery::{self, RecoveryError, Tail};
+use crate::whole::{AllFiles, DirectoryState, GroupFiles};
 
 /// Entry and term that the history of a made directory begins behind. No member without data may take its own first entry, which
 /// is number 1 of term 1, for a part of that history: it has to be sent the snapshot.
@@ -37,10 +40,17 @@ pub enum OfflineError {
     #[error("{} is not a data directory of Paddock", path.display())]
     NotADataDir { path: PathBuf },
     #[error(
-        "znodes of {} lie in several Raft groups, and are not read together yet: bring them back with `paddock groups move HOST PATH --to 0`",
+        "{} has a part of the znodes, and other Raft groups have the rest: take the data directory as a whole, or a copy of a member that runs",
         path.display()
     )]
     Spread { path: PathBuf },
+    /// The groups have no common state that can be made of their files.
+    #[error(
+        "the Raft groups in {} do not fit together: {behind} lacks what others have, and the newest snapshot of {snapshot_of} is behind that; start \
+         the member, or take the directory of another one",
+        path.display()
+    )]
+    Apart { path: PathBuf, behind: String, snapshot_of: String },
     #[error("{} has no Raft group {group}", path.display())]
     NoSuchGroup { path: PathBuf, group: u32 },
     #[error("{action} {}", path.display())]
@@ -176,24 +186,25 @@ pub fn is_data_dir(disk: &dyn Disk, dir: &Path) -> bool {
     disk.list(dir).is_ok_and(|names| names.iter().any(|name| name == identity::NAME))
 }
 
-/// State of a member that is stopped: its newest snapshot, and every entry that its log holds behind it. Entries at the end may not
-/// have been committed, if it is one of several members.
-pub fn read_directory(disk: &dyn Disk, dir: &Path, log_dir: Option<&Path>) -> Result<Tree, OfflineError> {
+/// State of a member that is stopped: of each group its newest snapshot, and every entry that its log holds behind it. Entries at the end may not have
+/// been committed, if it is one of several members. If the groups contradict each other there, it is an earlier state.
+pub fn read_directory(
+    disk: &dyn Disk,
+    dir: &Path,
+    log_dir: Option<&Path>,
+) -> Result<DirectoryState, OfflineError> {
     if !is_data_dir(disk, dir) {
         return Err(OfflineError::NotADataDir { path: dir.to_owned() });
     }
     let _lock = DirLock::acquire(disk, dir)?;
-    let snapshot_dir = dir.join(SNAPSHOT_DIR);
-    let (mut tree, mut last) = (Tree::new(), Index(0));
-    let newest = snapshot::newest_valid(disk, &snapshot_dir)?;
-    if let Some((file, _)) = newest.found {
-        let (loaded, meta) = recovery::load(disk, &file, &Now::default())?;
-        (tree, last) = (loaded, meta.index);
+    let groups = group_files(disk, dir, &log_dir.unwrap_or(dir).join(LOG_DIR))?;
+    let home = groups[&HOME].end(disk)?;
+    if home.has_all_znodes() {
+        return Ok(DirectoryState { tree: home, earlier: None });
     }
-    for entry in entries_behind(disk, &log_dir.unwrap_or(dir).join(LOG_DIR), last)? {
-        apply_offline(&mut tree, &entry);
-    }
-    whole(tree, dir)
+    let identity = identity::read(disk, dir).ok().flatten();
+    let is_alone = identity.is_some_and(|found| found.identity.cluster == Cluster::None);
+    AllFiles { disk, path: dir, groups, is_alone }.join(home)
 }
 
 /// State of a snapshot file, whatever its name, that has all znodes of its ensemble.
@@ -214,26 +225,55 @@ pub fn read_snapshot(disk: &dyn Disk, path: &Path) -> Result<Tree, OfflineError>
     Ok(recovery::load_from(reader, path, &Now::default())?.0)
 }
 
-/// Entries of the home group, in which all znodes are.
-fn entries_behind(disk: &dyn Disk, dir: &Path, last: Index) -> Result<Vec<LogEntry>, OfflineError> {
-    let mut tail = Tail { snapshot: last, ..Tail::default() };
-    Log::inspect(disk, dir, &mut |record: Record<'_>| match record {
-        Record::Entry { group, .. } | Record::HardState { group, .. } | Record::Base { group, .. }
-            if group != HOME => {}
-        Record::Entry { term, index, payload, .. } => tail.put(term, index, payload),
-        Record::Base { .. } => tail.entries.clear(),
-        Record::HardState { .. } => {}
-    })?;
-    for raised in tail.entries.iter().filter_map(LogEntry::raised_level) {
-        raised.check(FeatureLevel::KNOWN).map_err(RecoveryError::from)?;
-    }
-    match tail.entries.first() {
-        Some(first) if first.index != last.next().0 => {
-            let (path, first) = (dir.to_owned(), first.index);
-            Err(OfflineError::Gap { path, last, first })
+/// Finds the newest snapshot of each group, and what the log has behind it. The home group is always among them.
+pub(crate) fn group_files(
+    disk: &dyn Disk,
+    dir: &Path,
+    log_dir: &Path,
+) -> Result<BTreeMap<GroupNumber, GroupFiles>, OfflineError> {
+    let (mut found, mut failed) = (BTreeMap::from([(HOME, newest(disk, dir, HOME)?)]), None);
+    Log::inspect(disk, log_dir, &mut |record: Record<'_>| {
+        let (Record::Entry { group, .. } | Record::Base { group, .. }) = record else { return };
+        if let Entry::Vacant(place) = found.entry(group) {
+            match newest(disk, dir, group) {
+                Ok(newest) => drop(place.insert(newest)),
+                Err(error) => failed = failed.take().or(Some(error)),
+            }
         }
-        _ => Ok(tail.entries),
+        match (record, found.get_mut(&group)) {
+            (Record::Entry { term, index, payload, .. }, Some((_, tail))) => tail.put(term, index, payload),
+            (Record::Base { .. }, Some((_, tail))) => tail.entries.clear(),
+            _ => {}
+        }
+    })?;
+    if let Some(error) = failed {
+        return Err(error);
     }
+    let mut groups = BTreeMap::new();
+    for (group, (snapshot, Tail { snapshot: last, entries, .. })) in found {
+        for raised in entries.iter().filter_map(LogEntry::raised_level) {
+            raised.check(FeatureLevel::KNOWN).map_err(RecoveryError::from)?;
+        }
+        if let Some(first) = entries.first().filter(|first| first.index != last.next().0) {
+            return Err(OfflineError::Gap { path: log_dir.to_owned(), last, first: first.index });
+        }
+        groups.insert(group, GroupFiles { snapshot, entries });
+    }
+    Ok(groups)
+}
+
+/// The newest snapshot of a group that is whole, and the end of its log that is to come behind it. A group without a directory has never had one.
+fn newest(
+    disk: &dyn Disk,
+    dir: &Path,
+    group: GroupNumber,
+) -> Result<(Option<SnapshotFile>, Tail), OfflineError> {
+    let dir = snapshot_dir(dir, group);
+    let is_there = group == HOME || disk.list(&dir).is_ok();
+    let newest = if is_there { snapshot::newest_valid(disk, &dir)? } else { Newest::default() };
+    let file = newest.found.map(|(file, _)| file);
+    let snapshot = file.as_ref().map_or(Index(0), |file| file.index);
+    Ok((file, Tail { snapshot, ..Tail::default() }))
 }
 
 #[cfg(test)]
@@ -257,7 +297,7 @@ mod tests {
         let config = Config { data_dir: temp.path().join("data"), ..Config::small() };
         make_directory(&shared, &config.data_dir, 1, &mut tree()).unwrap();
         let read = read_directory(shared.as_ref(), &config.data_dir, None).unwrap();
-        assert_eq!(read.digest(), tree().digest());
+        assert_eq!(read.tree.digest(), tree().digest());
         let refused = make_directory(&shared, &config.data_dir, 1, &mut tree()).unwrap_err();
         assert!(refused.to_string().contains("nothing is written over"), "{refused}");
 

@@ -87,7 +87,9 @@ pub use split_points::{
 };
 pub use store::{Copied, Znode, ZnodeKind};
 pub use streams::{ItemStream, PendingItem, Streams};
-pub use tree::{AppliedItem, ChildrenAsOf, EphemeralCursor, ExpiryCursor, GivenPortion, MISPLACED, Tree};
+pub use tree::{
+    AppliedItem, ChildrenAsOf, EphemeralCursor, ExpiryCursor, GivenPortion, MISPLACED, Tree, WholeTree,
+};
 pub use trial::Touched;
 pub use walk::{StoredZnode, Znodes};
 pub use write_paths::for_each_path;

@@ -5,6 +5,7 @@ mod membership;
 mod moving;
 mod placing;
 mod sessions;
+mod whole;
 
 use std::collections::BTreeMap;
 
@@ -27,6 +28,7 @@ use crate::{Changes, Command, Outcome};
 pub use between::AppliedItem;
 pub use moving::GivenPortion;
 pub use placing::{ChildrenAsOf, MISPLACED};
+pub use whole::WholeTree;
 
 pub(crate) const QUOTA: &str = "/zookeeper/quota";
 pub(crate) const CONFIG: &str = "/zookeeper/config";

@@ -105,7 +105,7 @@ fn read(args: &ZooKeeper) -> Result<Tree, MovingFailure> {
         return Ok(paddock_member::read_whole_snapshot(&OsDisk, file)?);
     }
     let data_dir = args.data_dir.as_deref().expect("one of the three sources is required");
-    Ok(paddock_member::read_directory(&OsDisk, data_dir, args.log_dir.as_deref())?)
+    Ok(moving::read_directory(data_dir, args.log_dir.as_deref())?)
 }
 
 /// The snapshot lies beside the new directory until it is read.

@@ -8,8 +8,9 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use paddock_files::{DigestCheck, FileError, LearnerError, Progress, Report};
-use paddock_member::OfflineError;
+use paddock_member::{DirectoryState, OfflineError};
 use paddock_server::TlsError;
+use paddock_storage::OsDisk;
 use paddock_tls::with_causes;
 use paddock_tree::Tree;
 
@@ -61,6 +62,15 @@ pub(crate) fn ended(result: Result<(), MovingFailure>) -> ExitCode {
     let Err(failure) = result else { return ExitCode::SUCCESS };
     logs::say(format_args!("error: {}", with_causes(&failure)));
     ExitCode::FAILURE
+}
+
+/// Reads the data directory of a stopped member, and says on standard error if its state is not that of the end.
+pub(crate) fn read_directory(dir: &Path, log_dir: Option<&Path>) -> Result<Tree, OfflineError> {
+    let DirectoryState { tree, earlier } = paddock_member::read_directory(&OsDisk, dir, log_dir)?;
+    if let Some(earlier) = earlier {
+        logs::say(format_args!("note: {earlier}"));
+    }
+    Ok(tree)
 }
 
 /// Tells on standard error how far a long read has come.

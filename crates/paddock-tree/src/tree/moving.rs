@@ -169,23 +169,26 @@ impl Tree {
 
     /// Puts znodes into the state that were taken out of another group's.
     pub(super) fn put_in(&mut self, znodes: &[u8]) {
-        for (path, znode) in all_znodes(znodes) {
-            let parent = path.rsplit_once('/').and_then(|(parent, _)| self.store.find(parent));
-            let (Some(parent), None) = (parent, self.store.find(path)) else { continue };
-            let counters = (self.store.cversion(parent), self.store.stat(parent).pzxid.0);
-            let new = NewNode {
-                parent,
-                path,
-                data: znode.data.as_deref(),
-                acl: Some(znode.acl.to_vec()),
-                kind: znode.kind,
-                zxid: Zxid(znode.czxid),
-                time_ms: znode.ctime_ms,
-            };
-            let node = self.store.create(new);
-            self.store.set_child_counters(parent, counters);
-            self.store.rewrite(node, &znode);
-        }
+        all_znodes(znodes).for_each(|(path, znode)| self.put(path, &znode));
+    }
+
+    /// Puts a znode into the state as it was in another group's; one that is there, or has no parent, changes nothing.
+    pub(super) fn put(&mut self, path: &str, znode: &Znode) {
+        let parent = path.rsplit_once('/').and_then(|(parent, _)| self.store.find(parent));
+        let (Some(parent), None) = (parent, self.store.find(path)) else { return };
+        let counters = (self.store.cversion(parent), self.store.stat(parent).pzxid.0);
+        let new = NewNode {
+            parent,
+            path,
+            data: znode.data.as_deref(),
+            acl: Some(znode.acl.to_vec()),
+            kind: znode.kind,
+            zxid: Zxid(znode.czxid),
+            time_ms: znode.ctime_ms,
+        };
+        let node = self.store.create(new);
+        self.store.set_child_counters(parent, counters);
+        self.store.rewrite(node, znode);
     }
 }
 

@@ -10,7 +10,7 @@ use paddock_tree::{Tree, Znodes};
 use super::failure::DiffFailure;
 use super::seen::Seen;
 use super::server::ServerWalk;
-use crate::moving::ProgressLine;
+use crate::moving::{self, ProgressLine};
 
 /// Place of a tree, with the tree itself if it was read from files.
 #[derive(Debug)]
@@ -51,7 +51,7 @@ fn directories(name: &str) -> Option<(&Path, &Path)> {
 
 fn read_directory(path: &Path, log_dir: Option<&Path>, line: &mut ProgressLine) -> Result<Tree, DiffFailure> {
     if paddock_member::is_data_dir(&OsDisk, path) {
-        return Ok(paddock_member::read_directory(&OsDisk, path, log_dir)?);
+        return Ok(moving::read_directory(path, log_dir)?);
     }
     if !paddock_files::is_data_dir(path) {
         return Err(DiffFailure::UnknownDirectory(path.to_owned()));

@@ -1,5 +1,7 @@
 //! Znodes that are spread over the groups of a member alone: its clients see one tree.
 
+mod whole;
+
 use std::collections::BTreeSet;
 
 use paddock_proto::{CreateMode, EventKind, GroupsCommand, Stat, WatchEvent, Zxid, encode};
@@ -36,8 +38,12 @@ struct CameBack {
 
 impl Spread {
     fn start() -> Spread {
+        Spread::start_as(config())
+    }
+
+    fn start_as(config: Config) -> Spread {
         let disk = MemDisk::new(1);
-        let mut stage = Stage::start_as(&disk, config()).unwrap();
+        let mut stage = Stage::start_as(&disk, config).unwrap();
         stage.shell.now.wall_ms = 1_000_000;
         for _ in 0..5 {
             stage.pass_time().unwrap();

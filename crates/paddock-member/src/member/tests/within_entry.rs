@@ -84,6 +84,6 @@ fn whoever_reads_a_directory_makes_the_portions_that_the_member_has_made() {
     assert_eq!(expected.0, created + 1 + 3 + 3, "one is refused, the others are three transactions each");
     drop(stage);
     disk.kill();
-    let tree = read_directory(&disk, Path::new(&config.data_dir), None).unwrap();
+    let tree = read_directory(&disk, Path::new(&config.data_dir), None).unwrap().tree;
     assert_eq!((tree.zxid().0, tree.digest()), expected);
 }

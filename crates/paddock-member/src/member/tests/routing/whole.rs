@@ -1,0 +1,142 @@
+//! The directory of a member whose znodes are spread over groups, read as one tree.
+
+use std::path::Path;
+
+use super::*;
+use crate::config::HOME;
+use crate::offline::{OfflineError, group_files, make_directory, read_directory};
+use crate::whole::{AllFiles, DirectoryState, GroupFiles};
+
+/// No snapshot is taken by itself: the log has everything.
+fn without_snapshots() -> Config {
+    let mut config = config();
+    (config.settings.snapshot_writes, config.settings.snapshot_log_bytes) = (u64::MAX, u64::MAX);
+    config
+}
+
+fn files(disk: &MemDisk) -> AllFiles<'_> {
+    let groups = group_files(disk, Path::new("/data"), Path::new("/data/log")).unwrap();
+    AllFiles { disk, path: Path::new("/data"), groups, is_alone: false }
+}
+
+fn join(files: &AllFiles<'_>) -> Result<DirectoryState, OfflineError> {
+    files.join(files.groups[&HOME].end(files.disk)?)
+}
+
+/// Takes the last entries of a group away, until its state has no such znode.
+fn shorten(files: &mut AllFiles<'_>, group: u32, path: &str) {
+    let disk = files.disk;
+    let files = files.groups.get_mut(&GroupNumber(group)).unwrap();
+    while files.end(disk).unwrap().stat(path).is_some() {
+        assert!(files.entries.pop().is_some(), "{path} is in the snapshot");
+    }
+}
+
+fn has(state: &DirectoryState, paths: &[String; 2]) -> [bool; 2] {
+    paths.each_ref().map(|path| state.tree.stat(path).is_some())
+}
+
+/// Children of the split point in the home group and in group 1.
+fn pair(suffix: &str) -> [String; 2] {
+    let part = SLOTS / GROUPS as u16;
+    let in_group = |name: &String, group: u32| u32::from(slot_of(name).unwrap() / part) == group;
+    let names = |group| (0..).map(|number| format!("{suffix}{number}")).find(|name| in_group(name, group));
+    [0, 1].map(|group| format!("{POINT}/{}", names(group).unwrap()))
+}
+
+#[test]
+fn the_files_of_all_groups_are_one_tree_that_a_member_with_one_group_takes() {
+    let mut spread = Spread::start();
+    spread.spread();
+    for name in names() {
+        spread.ask_create(&format!("{POINT}/{name}"), CreateMode::Persistent);
+        spread.ask_create(&format!("{POINT}/{name}/alive"), CreateMode::Ephemeral);
+    }
+    assert!(spread.replies().iter().all(|reply| reply.error.is_none()));
+    spread.ask_get(POINT, false);
+    let stat = Stat::decode(&mut Reader::new(&spread.reply().body[8..])).unwrap();
+    // Some are on their way from one group to another.
+    spread.begin_move(SLOTS / 4, SLOTS / 2 - 1, 0);
+    let Spread { stage, disk, .. } = spread;
+    let data_dir = config().data_dir;
+    drop(stage);
+    disk.kill();
+    let mut state = read_directory(&disk, &data_dir, None).unwrap();
+    assert_eq!(state.earlier, None);
+    assert_eq!(state.tree.stat(POINT), Some(stat));
+    let is_there = |name: &String| state.tree.znode(&format!("{POINT}/{name}/alive")).is_some();
+    assert!(names().iter().all(is_there));
+    assert!(state.tree.has_all_znodes());
+
+    state.tree.leave_ensemble();
+    let other: Arc<dyn Disk> = Arc::new(MemDisk::new(2));
+    make_directory(&other, &data_dir, 1, &mut state.tree).unwrap();
+    let read = read_directory(other.as_ref(), &data_dir, None).unwrap();
+    assert_eq!((read.tree.digest(), read.tree.ephemeral_count()), (state.tree.digest(), 40));
+}
+
+#[test]
+fn a_decision_that_one_group_lacks_is_in_none() {
+    let mut spread = Spread::start_as(without_snapshots());
+    spread.spread();
+    let (before, both) = (pair("before"), pair("both"));
+    before.iter().for_each(|path| assert_eq!(spread.create(path).error, None));
+    spread.ask(OpCode::Multi, multi(&both.each_ref().map(String::as_str), &[]), true);
+    assert_eq!(spread.reply().error, None);
+    let all = files(&spread.disk);
+    let whole = join(&all).unwrap();
+    assert_eq!((has(&whole, &before), has(&whole, &both), whole.earlier), ([true; 2], [true; 2], None));
+    for group in [0, 1] {
+        let mut lagging = all.clone();
+        shorten(&mut lagging, group, &both[group as usize]);
+        let state = join(&lagging).unwrap();
+        assert_eq!((has(&state, &before), has(&state, &both)), ([true; 2], [false; 2]), "group {group}");
+        let earlier = state.earlier.unwrap();
+        assert_eq!((earlier.behind, earlier.stamp < earlier.newest), (group, true));
+    }
+}
+
+/// An entry in the log of a member alone was written behind all that it depends on, so a group goes on with what was decided.
+#[test]
+fn a_group_of_a_member_alone_gets_what_was_decided_for_it() {
+    let mut spread = Spread::start_as(without_snapshots());
+    spread.spread();
+    let both = pair("both");
+    spread.ask(OpCode::Multi, multi(&both.each_ref().map(String::as_str), &[]), true);
+    assert_eq!(spread.reply().error, None);
+    let mut files = files(&spread.disk);
+    shorten(&mut files, 1, &both[1]);
+    let received = files.groups[&GroupNumber(1)].end(files.disk).unwrap().received_items();
+    let acknowledged = |home: &GroupFiles| {
+        home.end(&spread.disk).unwrap().streams().to_group(1).map_or(0, |stream| stream.acknowledged())
+    };
+    let home = files.groups.get_mut(&HOME).unwrap();
+    while acknowledged(home) > received {
+        home.entries.pop();
+    }
+    assert_eq!(has(&join(&files).unwrap(), &both), [false; 2]);
+    files.is_alone = true;
+    let state = join(&files).unwrap();
+    assert_eq!((has(&state, &both), state.earlier), ([true; 2], None));
+}
+
+#[test]
+fn groups_without_a_common_state_are_refused() {
+    let mut spread = Spread::start_as(without_snapshots());
+    spread.spread();
+    let both = pair("both");
+    let home = files(&spread.disk).groups.remove(&HOME).unwrap();
+    spread.ask(OpCode::Multi, multi(&both.each_ref().map(String::as_str), &[]), true);
+    assert_eq!(spread.reply().error, None);
+    spread.stage.member.want_snapshot();
+    (0..3 * GROUPS).for_each(|_| spread.settle());
+    let mut all = files(&spread.disk);
+    assert!(all.groups.values().all(|files| files.snapshot.is_some()));
+    assert_eq!(has(&join(&all).unwrap(), &both), [true; 2]);
+    all.groups.insert(HOME, home);
+    let refused = join(&all).unwrap_err().to_string();
+    assert!(
+        refused.contains("the home group lacks what others have, and the newest snapshot of Raft group 1"),
+        "{refused}"
+    );
+}
