@@ -20,6 +20,7 @@ mod offline;
 mod pieces;
 mod progress;
 mod recovery;
+mod running_whole;
 mod settings;
 mod shell;
 mod snapshots;
@@ -44,6 +45,7 @@ pub use offline::{
     read_whole_snapshot,
 };
 pub use recovery::RecoveryError;
+pub use running_whole::{GroupHandle, WholeCopy, WholeCopyError, remove_whole_copy};
 pub use settings::MemberSettings;
 pub use shell::Shell;
 pub use snapshots::{SnapshotOrder, SnapshotWalk, Taken};

@@ -127,7 +127,10 @@ impl DirectoryInMaking {
     pub fn finish(self, dir: &Path, member: MemberNumber, tree: &mut Tree) -> Result<(), OfflineError> {
         let DirectoryInMaking { disk, unfinished } = self;
         check_free(disk.as_ref(), dir)?;
-        write_snapshot(&disk, &unfinished.join(SNAPSHOT_DIR), member, tree)?;
+        let app = Membership::new(vec![member.into()], vec![]).encode();
+        let (index, term) = FIRST;
+        let meta = SnapshotMeta { group: HOME, term, index, zxid: tree.zxid().0, app };
+        write_snapshot(&disk, &unfinished.join(SNAPSHOT_DIR), meta, tree)?;
         identity::write_to(disk.as_ref(), &unfinished, member, Cluster::None)?;
         disk.rename_dir(&unfinished, dir).map_err(io("name directory", dir))
     }
@@ -147,15 +150,13 @@ fn io(action: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> Offli
     move |source| OfflineError::Io { action, path: path.to_owned(), source }
 }
 
-fn write_snapshot(
+/// Writes a state that nothing else changes into a snapshot file.
+pub(crate) fn write_snapshot(
     disk: &Arc<dyn Disk>,
     dir: &Path,
-    member: MemberNumber,
+    meta: SnapshotMeta,
     tree: &mut Tree,
 ) -> Result<(), SnapshotError> {
-    let app = Membership::new(vec![member.into()], vec![]).encode();
-    let (index, term) = FIRST;
-    let meta = SnapshotMeta { group: HOME, term, index, zxid: tree.zxid().0, app };
     let mut writer = SnapshotWriter::create(disk.clone(), dir, meta)?;
     let mut pieces = PieceWriter::default();
     let znodes = tree.node_count() as u64;

@@ -35,6 +35,10 @@ impl Cut {
         Cut { stamp: home.zxid(), items }
     }
 
+    pub(crate) fn stamp(&self) -> Zxid {
+        self.stamp
+    }
+
     fn last_item(&self, group: u32) -> u64 {
         self.items.get(&group).copied().unwrap_or(0)
     }
@@ -46,6 +50,11 @@ impl Cut {
             Ok(Write::BetweenGroups(GroupsCommand::Item { number, .. })) => number <= last,
             _ => state.next_zxid() <= self.stamp || state.received_items() < last,
         }
+    }
+
+    /// True if a group's state lacks nothing that stands before this point.
+    pub(crate) fn is_reached_by(&self, group: u32, state: &Tree) -> bool {
+        state.zxid() >= self.stamp && state.received_items() >= self.last_item(group)
     }
 
     /// True if a group's state may have something that stands behind this point.

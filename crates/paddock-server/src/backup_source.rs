@@ -9,6 +9,7 @@ use paddock_statistics::backup_board::BackupStanding;
 
 use crate::operator::Operator;
 use crate::own_log::{OwnLog, OwnLogError};
+use crate::whole_copy::WholeSnapshotError;
 
 /// The snapshots of a member, and its log, for a backup.
 #[derive(Clone, Debug)]
@@ -31,6 +32,9 @@ pub enum BackupSourceError {
     /// No snapshot came about; the log of the process has the reason.
     #[error("the snapshot failed, or took longer than ten minutes")]
     Snapshot,
+    /// No snapshot of all Raft groups came about.
+    #[error("{0}")]
+    WholeSnapshot(WholeSnapshotError),
     /// The log does not begin early enough, or cannot be read.
     #[error(transparent)]
     Log(#[from] OwnLogError),
@@ -60,14 +64,21 @@ impl BackupSource {
         (cluster != 0).then_some(cluster)
     }
 
-    /// Takes a snapshot beside everything else, and waits for it.
+    /// True while znodes are spread over several Raft groups.
+    pub fn are_znodes_spread(&self) -> bool {
+        self.operator.are_znodes_spread()
+    }
+
+    /// Takes a snapshot beside everything else, and waits for it. While znodes are spread over Raft groups it is of all of them, and no log follows it.
     ///
     /// # Errors
-    /// [`BackupSourceError::Snapshot`].
+    /// [`BackupSourceError::Snapshot`] and [`BackupSourceError::WholeSnapshot`].
     pub fn snapshot(&self) -> Result<OwnSnapshot, BackupSourceError> {
-        let taken = self.operator.take_snapshot().ok_or(BackupSourceError::Snapshot)?;
-        let file = File::open(&taken.path).map_err(|_| BackupSourceError::Snapshot)?;
-        Ok(OwnSnapshot { file, cluster: self.cluster() })
+        let taken = self.operator.take_whole_snapshot().map_err(|error| match error {
+            WholeSnapshotError::Own => BackupSourceError::Snapshot,
+            error => BackupSourceError::WholeSnapshot(error),
+        })?;
+        Ok(OwnSnapshot { file: taken.file, cluster: self.cluster() })
     }
 
     /// Writes the log from the entry `first` to the last one that was applied, in the form of `GET /api/v1/log`.
@@ -75,6 +86,9 @@ impl BackupSource {
     /// # Errors
     /// [`BackupSourceError::Log`] and [`BackupSourceError::Copy`].
     pub fn log(&self, first: u64, out: impl Write) -> Result<(), BackupSourceError> {
+        if self.operator.are_znodes_spread() {
+            return Err(OwnLogError::Spread.into());
+        }
         OwnLog::find(&self.operator.shared, first)?.write(out).map_err(BackupSourceError::Copy)
     }
 

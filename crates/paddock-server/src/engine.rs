@@ -11,3 +11,4 @@ mod snapshot_thread;
 
 pub(crate) use handle::{BORROWED_TURNS_MAX, MemberHandle, new};
 pub(crate) use housekeeping::Housekeeping;
+pub(crate) use snapshot_thread::step_back;

@@ -36,7 +36,7 @@ impl EngineHandle {
     }
 
     /// The member, if this process is one.
-    fn member(&self) -> Option<MemberHandle> {
+    pub(crate) fn member(&self) -> Option<MemberHandle> {
         match self {
             EngineHandle::Member(member) => Some(member.clone()),
             EngineHandle::Mirror(mirror) => mirror.successor(),

@@ -49,6 +49,7 @@ mod shared;
 mod statistics;
 mod timed_disk;
 mod version;
+mod whole_copy;
 
 #[doc(hidden)]
 pub use backup_source::{BackupSource, BackupSourceError, OwnSnapshot};
@@ -83,3 +84,4 @@ pub use paddock_storage::LogError;
 pub use paddock_tls::{QuorumTls, TlsSocket, TlsWriter, warn_of_readable_file};
 pub use paddock_tls::{StoreError, TlsError};
 pub use server::Server;
+pub use whole_copy::WholeSnapshotError;

@@ -9,6 +9,7 @@ use paddock_replica::Role;
 use paddock_state::ConnId;
 use paddock_statistics::snapshot_board::SnapshotTaken;
 
+use crate::engine::MemberHandle;
 use crate::engines::EngineHandle;
 use crate::host::close_connections;
 use crate::shared::Shared;
@@ -32,6 +33,11 @@ impl Operator {
     pub(crate) fn order_snapshot(&self) -> u64 {
         self.engine.order_snapshot();
         self.shared.engine.standing().committed
+    }
+
+    /// The member, if this process is one.
+    pub(crate) fn member(&self) -> Option<MemberHandle> {
+        self.engine.member()
     }
 
     /// True if this process is a member, which has a log.

@@ -24,6 +24,11 @@ pub enum OwnLogError {
         /// The last one that was applied.
         last: u64,
     },
+    /// Znodes lie in several Raft groups, and the home group's log does not tell of all.
+    #[error(
+        "Znodes lie in several Raft groups, whose logs are not copied: take a snapshot, which has all of them"
+    )]
+    Spread,
     /// The log no longer has it, or cannot be read.
     #[error(transparent)]
     Log(#[from] LiveLogError),

@@ -80,8 +80,11 @@ impl Server {
         let disk: Arc<dyn Disk> = Arc::new(TimedDisk::new(config.log_dir(), metrics.syncs.clone()));
         let begun = Instant::now();
         let start_clock = StartClock { clock, progress: &metrics.start_progress };
-        let (member, state) = Member::recover(disk, config.of_member(), &start_clock)?;
+        let (member, state) = Member::recover(disk.clone(), config.of_member(), &start_clock)?;
         metrics.start.lock().recovery_ms = begun.elapsed().as_millis() as u64;
+        if let Err(error) = paddock_member::remove_whole_copy(disk.as_ref(), &config.data_dir) {
+            tracing::warn!(%error, "a copy of all groups that an earlier process has left is still there");
+        }
         permissions::warn_of_open_directories(config);
         let (shared, ports) = opening.share(state)?;
         let running = run_member(&shared, member);

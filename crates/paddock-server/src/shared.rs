@@ -9,7 +9,7 @@ use paddock_front::{AuditLog, Kerberos, Limits};
 use paddock_proto::SessionId;
 use paddock_replica::Replicated;
 use paddock_tls::ClientPort;
-use parking_lot::RwLock;
+use parking_lot::{Mutex, RwLock};
 
 use crate::Config;
 use crate::audit::Audit;
@@ -57,6 +57,8 @@ pub(crate) struct Shared {
     pub(crate) change_signal: ChangeSignal,
     /// Pace of the thread that looks at memory.
     pub(crate) memory_pace: QuietPace,
+    /// Held by the thread that takes a snapshot of all groups together.
+    pub(crate) whole_snapshots: Mutex<()>,
 }
 
 impl Shared {
@@ -79,6 +81,7 @@ impl Shared {
             engine: EngineBoard::default(),
             life: Lifecycle::default(),
             change_signal: ChangeSignal::default(),
+            whole_snapshots: Mutex::default(),
             memory_pace: QuietPace::default(),
             live: LiveConfig::new(config.clone()),
             config,

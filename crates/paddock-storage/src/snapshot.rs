@@ -44,8 +44,8 @@ mod writer;
 
 pub use error::{SnapshotDamage, SnapshotError};
 pub use files::{
-    Newest, Skipped, SnapshotFile, list, newest_valid, remove_unfinished, retain, snapshot_path, verify,
-    verify_unfinished,
+    Newest, Skipped, SnapshotFile, list, newest_valid, remove_unfinished, retain, snapshot_path,
+    unfinished_path, verify, verify_unfinished,
 };
 pub use format::{BLOCK_BYTES_MAX, SNAPSHOT_FILE_VERSION, SnapshotTotals};
 pub use reader::{CompressedBlock, SnapshotReader};

@@ -297,7 +297,12 @@ fn read(
             return Err(BackupFailure::Manifest { place, why }.into());
         }
     }
-    Ok(tree)
+    if tree.has_all_znodes() {
+        return Ok(tree);
+    }
+    let why =
+        format!("at {} a part of the znodes lay in other Raft groups, whose logs it has not", moment.shown());
+    Err(BackupFailure::Wish(why).into())
 }
 
 #[cfg(test)]

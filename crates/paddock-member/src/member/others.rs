@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 
+use paddock_proto::Zxid;
 use paddock_replica::{
     Effects, Group, GroupStanding, HardState, MemberFacts, Membership, NewGroup, Recovered, Replica,
     Replicated, Standing, founders_of, raft_id,
@@ -17,6 +18,7 @@ use super::{Member, MemberGroup};
 use crate::group_state::GroupState;
 use crate::incoming::Incoming;
 use crate::recovery::FoundGroup;
+use crate::running_whole::GroupHandle;
 use crate::snapshots::Snapshots;
 
 impl Member {
@@ -50,6 +52,19 @@ impl Member {
         let at = self.place_of(GroupNumber(number))?;
         let state = self.groups[at].own_state.as_ref()?;
         Some(look(&state.look()))
+    }
+
+    /// The states of the groups beside the home group that this member has.
+    pub fn group_handles(&self) -> Vec<GroupHandle> {
+        let state = |group: &MemberGroup| Some(GroupHandle::new(group.number.0, group.own_state.clone()?));
+        self.groups.iter().filter_map(state).collect()
+    }
+
+    /// Asks a group, if this member has it, for a transaction with a zxid that is not below this one, and changes nothing.
+    pub fn mark_group(&mut self, group: u32, at_least: Zxid) {
+        if let Some(at) = self.place_of(GroupNumber(group)) {
+            self.submit_mark(at, at_least);
+        }
     }
 
     /// Submits a command to a group that is not the home group, if this member has it: no client does yet. No connection waits for it.

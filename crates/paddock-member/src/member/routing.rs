@@ -177,13 +177,15 @@ impl Member {
                     router.handed(Command::session_of(&command), group, batch);
                 }
             }
-            Order::Mark { group, at_least } => {
-                let (mut body, mut command) = (Vec::new(), Vec::new());
-                GroupsCommand::Mark { at_least }.encode(&mut body);
-                Command::encode(SessionId::NONE, 0, IdList::NONE, GroupsCommand::OP, &body, &mut command);
-                self.replica(group as usize).submit(&command);
-            }
+            Order::Mark { group, at_least } => self.submit_mark(group as usize, at_least),
         }
+    }
+
+    pub(super) fn submit_mark(&mut self, at: usize, at_least: Zxid) {
+        let (mut body, mut command) = (Vec::new(), Vec::new());
+        GroupsCommand::Mark { at_least }.encode(&mut body);
+        Command::encode(SessionId::NONE, 0, IdList::NONE, GroupsCommand::OP, &body, &mut command);
+        self.replica(at).submit(&command);
     }
 
     /// True if requests, answers or events may go on.

@@ -26,8 +26,8 @@ fn begin(admin: &Admin, request: &Request) -> Result<Response, Response> {
     if !admin.operator.is_member() {
         return Err(refused(StatusCode::CONFLICT, "This process has no log: ask a member of the ensemble"));
     }
-    if !admin.shared.state.read().tree().has_all_znodes() {
-        return Err(refused(StatusCode::CONFLICT, super::snapshot::SPREAD));
+    if admin.operator.are_znodes_spread() {
+        return Err(refused(StatusCode::CONFLICT, OwnLogError::Spread.to_string()));
     }
     let place = place(admin)?;
     let log = OwnLog::find(&admin.shared, first).map_err(no_log)?;
@@ -44,7 +44,7 @@ fn begin(admin: &Admin, request: &Request) -> Result<Response, Response> {
 
 fn no_log(error: OwnLogError) -> Response {
     match error {
-        OwnLogError::Ahead { .. } => refused(StatusCode::CONFLICT, error.to_string()),
+        OwnLogError::Ahead { .. } | OwnLogError::Spread => refused(StatusCode::CONFLICT, error.to_string()),
         OwnLogError::Log(LiveLogError::Gone { oldest, .. }) => {
             let why = format!("{error}; take a snapshot, and the log from there");
             let oldest = oldest.map(|oldest| oldest.0);

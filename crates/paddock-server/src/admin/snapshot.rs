@@ -15,15 +15,12 @@ use super::authorization;
 use super::commands::Failure;
 use super::parts::Admin;
 use super::requester::refused;
+use crate::whole_copy::WholeSnapshotError;
 
 const LAST_ZXID: HeaderName = HeaderName::from_static("last_zxid");
 const SNAPSHOT_SIZE: HeaderName = HeaderName::from_static("snapshot_size");
 /// Id of the ensemble in hexadecimal digits, 0 of a member alone.
 const CLUSTER: HeaderName = HeaderName::from_static("cluster");
-
-/// Reason for which a member whose znodes lie in several Raft groups gives no copy of them.
-pub(super) const SPREAD: &str = "znodes lie in several Raft groups, which are not copied together yet: bring them back with paddock groups move HOST \
-                                 PATH --to 0";
 
 /// Takes a snapshot at a route that is for administrators alone, whose connections may take their time.
 pub(super) fn send(admin: &Admin, request: Request) -> Response {
@@ -41,19 +38,14 @@ pub(super) fn take(admin: &Admin, request: &Request) -> Result<Response, Failure
     if !settings.admin.has_snapshots {
         return Err(Failure::new(StatusCode::SERVICE_UNAVAILABLE, "Snapshot command is disabled"));
     }
-    if !shared.state.read().tree().has_all_znodes() {
-        return Err(Failure::new(StatusCode::CONFLICT, SPREAD));
-    }
     if !admin.snapshot_limit.admit(Duration::from_millis(settings.admin.rate_limit_ms)) {
         shared.statistics.server_metrics.snapshots_rate_limited.fetch_add(1, Relaxed);
         return Err(Failure::new(StatusCode::TOO_MANY_REQUESTS, "Rate limit exceeded"));
     }
-    let failed = |what: &str| Failure::new(StatusCode::INTERNAL_SERVER_ERROR, what);
-    let taken = admin.operator.take_snapshot().ok_or_else(|| failed("The snapshot failed"))?;
-    let file = File::open(&taken.path).map_err(|_| failed("The snapshot is gone already"))?;
-    let bytes = file.metadata().map_or(0, |metadata| metadata.len());
     let is_streamed =
         request.parameter("streaming").is_none_or(|streaming| streaming.eq_ignore_ascii_case("true"));
+    let (file, zxid) = if is_streamed { take_whole(admin)? } else { take_own(admin)? };
+    let bytes = file.metadata().map_or(0, |metadata| metadata.len());
     let response = if is_streamed {
         stream(file).map_err(|_| failed("The system has no thread to send the snapshot"))?
     } else {
@@ -61,8 +53,32 @@ pub(super) fn take(admin: &Admin, request: &Request) -> Result<Response, Failure
     };
     let cluster = shared.state.read().tree().cluster();
     let response = response.with_header(CLUSTER, &format!("{cluster:016x}"));
-    let response = response.with_header(LAST_ZXID, &format!("0x{:x}", taken.zxid));
+    let response = response.with_header(LAST_ZXID, &format!("0x{zxid:x}"));
     Ok(response.with_header(SNAPSHOT_SIZE, &bytes.to_string()).may_take_long())
+}
+
+fn failed(what: &str) -> Failure {
+    Failure::new(StatusCode::INTERNAL_SERVER_ERROR, what)
+}
+
+/// Takes the member's own snapshot: one of each Raft group, and this is the home group's.
+fn take_own(admin: &Admin) -> Result<(File, i64), Failure> {
+    let taken = admin.operator.take_snapshot().ok_or_else(|| failed("The snapshot failed"))?;
+    let file = File::open(&taken.path).map_err(|_| failed("The snapshot is gone already"))?;
+    Ok((file, taken.zxid))
+}
+
+/// Takes a snapshot that has all znodes, also while they are spread over several Raft groups.
+fn take_whole(admin: &Admin) -> Result<(File, i64), Failure> {
+    let taken = admin.operator.take_whole_snapshot().map_err(|error| {
+        tracing::warn!(%error, "no snapshot over HTTP");
+        let status = match error {
+            WholeSnapshotError::Behind { .. } => StatusCode::SERVICE_UNAVAILABLE,
+            _ => StatusCode::INTERNAL_SERVER_ERROR,
+        };
+        Failure::new(status, format!("The snapshot failed: {error}"))
+    })?;
+    Ok((taken.file, taken.zxid))
 }
 
 /// A response whose body is the file.

@@ -8,8 +8,10 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
 
-use paddock_member::{Member, MemberError};
+use paddock_member::{GroupHandle, Member, MemberError};
+use paddock_proto::Zxid;
 use paddock_replica::Input;
 use paddock_state::ClientInput;
 use paddock_statistics::request_times;
@@ -146,6 +148,18 @@ impl MemberHandle {
     /// A snapshot is to be taken soon.
     pub(crate) fn order_snapshot(&self) {
         self.take(Message::Snapshot, 0, || {});
+    }
+
+    /// The states of the groups beside the home group; `None` if the engine has ended, or does not answer in this time.
+    pub(crate) fn group_handles(&self, within: Duration) -> Option<Vec<GroupHandle>> {
+        let (to, handles) = crossbeam_channel::bounded(1);
+        self.take(Message::GroupHandles(to), 0, || {});
+        handles.recv_timeout(within).ok()
+    }
+
+    /// Asks a group for a transaction with a zxid that is not below this one.
+    pub(crate) fn mark(&self, group: u32, at_least: Zxid) {
+        self.take(Message::Mark { group, at_least }, 0, || {});
     }
 
     /// Ends the engine, which needs nothing any more once the workers have ended.

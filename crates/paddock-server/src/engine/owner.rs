@@ -7,9 +7,10 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
-use crossbeam_channel::{Receiver, TryRecvError};
+use crossbeam_channel::{Receiver, Sender, TryRecvError};
 use paddock_links::Links;
-use paddock_member::{Member, MemberError, Shell, Work};
+use paddock_member::{GroupHandle, Member, MemberError, Shell, Work};
+use paddock_proto::Zxid;
 use paddock_replica::{Cluster, Input};
 use paddock_state::{ClientInput, Serving};
 use paddock_statistics::request_times::Stage;
@@ -41,6 +42,10 @@ pub(super) enum Message {
     FileMembers(String),
     /// An order to take a snapshot, whatever has been written since the last one.
     Snapshot,
+    /// The states of the groups beside the home group are to be looked at.
+    GroupHandles(Sender<Vec<GroupHandle>>),
+    /// A group is to take a zxid that is not below this one.
+    Mark { group: u32, at_least: Zxid },
 }
 
 #[derive(Debug)]
@@ -155,6 +160,9 @@ impl Engine {
                     Shell::members_changed(&mut self.shell);
                 }
                 Ok(Message::Snapshot) => self.member.want_snapshot(),
+                // Who asked may have given up.
+                Ok(Message::GroupHandles(to)) => drop(to.send(self.member.group_handles())),
+                Ok(Message::Mark { group, at_least }) => self.member.mark_group(group, at_least),
                 Err(TryRecvError::Empty) => break,
                 Err(TryRecvError::Disconnected) => {
                     turn = TurnEnd::Last;

@@ -81,7 +81,7 @@ impl SnapshotThread {
 }
 
 /// Lets the threads that serve clients go before this one, where the cores do not suffice for all.
-fn step_back() {
+pub(crate) fn step_back() {
     if let Err(error) = rustix::process::setpriority_process(None, LOW_PRIORITY) {
         tracing::debug!(%error, "snapshots are taken with the priority of the server");
     }

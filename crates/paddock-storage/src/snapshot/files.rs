@@ -37,6 +37,11 @@ pub fn snapshot_path(dir: &Path, index: Index) -> PathBuf {
     dir.join(format!("{PREFIX}{:016x}", index.0))
 }
 
+/// The name that the snapshot with this name has until it is whole.
+pub fn unfinished_path(path: &Path) -> PathBuf {
+    path.with_extension(UNFINISHED)
+}
+
 /// The snapshot files, the oldest first.
 pub fn list(disk: &dyn Disk, dir: &Path) -> Result<Vec<SnapshotFile>, SnapshotError> {
     let paths = paths(disk, dir)?;

@@ -8,7 +8,7 @@ use zstd::bulk::Compressor;
 
 use super::format::{BlockHeader, Footer, SnapshotTotals, encode_header};
 use super::reader::SnapshotReader;
-use super::{SnapshotDamage, SnapshotError, SnapshotFile, SnapshotMeta, snapshot_path};
+use super::{SnapshotDamage, SnapshotError, SnapshotFile, SnapshotMeta, snapshot_path, unfinished_path};
 use crate::disk::{Disk, DiskFile};
 
 const COMPRESSION_LEVEL: i32 = 1;
@@ -50,7 +50,7 @@ impl fmt::Debug for SnapshotWriter {
 impl SnapshotWriter {
     /// Starts a file in a directory, which is created if need be. What an earlier attempt at this index left is replaced.
     pub fn create(disk: Arc<dyn Disk>, dir: &Path, meta: SnapshotMeta) -> Result<Self, SnapshotError> {
-        let unfinished = snapshot_path(dir, meta.index).with_extension(super::files::UNFINISHED);
+        let unfinished = unfinished_path(&snapshot_path(dir, meta.index));
         disk.create_dir(dir).map_err(SnapshotError::io("create directory", dir))?;
         // Whether there was one does not matter, and any other trouble shows in the next line.
         let _ = disk.remove(&unfinished);

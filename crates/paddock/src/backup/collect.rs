@@ -80,6 +80,9 @@ impl Collector<'_> {
         manifest: &mut Manifest,
         line: &mut ProgressLine,
     ) -> Result<Option<String>, BackupFailure> {
+        if manifest.is_of_groups() {
+            return Err(BackupFailure::OfGroups { made_ms: manifest.snapshot.time_ms });
+        }
         let end = manifest.end();
         if let BackupMember::Own(source) = self.member {
             // A log that no longer has the entry could not show whose it is.

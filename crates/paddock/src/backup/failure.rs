@@ -41,6 +41,8 @@ pub(crate) enum BackupFailure {
     OtherSnapshot { place: String },
     #[error("{place}: {why}")]
     Foreign { place: String, why: String },
+    #[error("the backup is of several Raft groups, whose logs are not copied: make a new one, without a log")]
+    OfGroups { made_ms: i64 },
     #[error("there is no backup in {place}")]
     NoBackup { place: String },
     #[error("{place} is incomplete: it has no manifest, which is written last")]
@@ -70,7 +72,8 @@ impl BackupFailure {
 
     /// True if what is wrong is the backup that is there: a new one is no worse for it.
     pub(crate) fn is_of_backup(&self) -> bool {
-        matches!(self, BackupFailure::Manifest { .. } | BackupFailure::NoManifest { .. })
+        let is_spread = matches!(self, BackupFailure::Own(BackupSourceError::Log(OwnLogError::Spread)));
+        is_spread || matches!(self, BackupFailure::Manifest { .. } | BackupFailure::NoManifest { .. })
     }
 
     pub(crate) fn io(action: &'static str, place: impl ToString) -> impl FnOnce(io::Error) -> BackupFailure {

@@ -32,7 +32,9 @@ impl Maker<'_> {
         let line = &mut self.line;
         self.runtime.block_on(async {
             let mut manifest = collector.snapshot(line).await?;
-            if with_log {
+            // A schedule takes whatever there is.
+            let is_all = manifest.is_of_groups() && matches!(self.member, BackupMember::Own(_));
+            if with_log && !is_all {
                 collector.log(&mut manifest, line).await?;
             }
             Ok(manifest)

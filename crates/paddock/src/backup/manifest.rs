@@ -109,6 +109,11 @@ impl Manifest {
         }
     }
 
+    /// True if the snapshot is of several Raft groups, and stands in no log that could go on behind it.
+    pub(crate) fn is_of_groups(&self) -> bool {
+        self.snapshot.index == 0
+    }
+
     /// All files, the snapshot first.
     pub(crate) fn parts(&self) -> impl Iterator<Item = &Part> {
         std::iter::once(&self.snapshot.part).chain(self.logs.iter().map(|log| &log.part))

@@ -144,10 +144,11 @@ impl Schedule {
         match maker.add(place, name) {
             Ok((manifest, is_longer)) => {
                 self.note(manifest.end().zxid, begun, |standing| standing.added += u64::from(is_longer));
-                let made = u64::try_from(manifest.snapshot.time_ms).unwrap_or(0);
-                let age = begun.duration_since(UNIX_EPOCH + Duration::from_millis(made));
-                // The clock may have been set back.
-                Ok(age.is_ok_and(|age| age >= self.settings.full_interval))
+                Ok(self.is_old(manifest.snapshot.time_ms, begun))
+            }
+            // Until all znodes are in one group again there is no log that could be added.
+            Err(BackupFailure::OfGroups { made_ms }) => {
+                Ok(!self.source.are_znodes_spread() || self.is_old(made_ms, begun))
             }
             Err(failure) if failure.is_log_gone() || failure.is_of_backup() => {
                 let (backup, error) = (place.shown(name), with_causes(&failure));
@@ -156,6 +157,13 @@ impl Schedule {
             }
             Err(failure) => Err(failure),
         }
+    }
+
+    /// True if a backup that was made at a time in milliseconds is to be followed by another one.
+    fn is_old(&self, made_ms: i64, now: SystemTime) -> bool {
+        let made = UNIX_EPOCH + Duration::from_millis(u64::try_from(made_ms).unwrap_or(0));
+        // The clock may have been set back.
+        now.duration_since(made).is_ok_and(|age| age >= self.settings.full_interval)
     }
 
     /// Notes that the newest backup goes to this zxid, which was all that there was at a time.

@@ -4,7 +4,8 @@ use std::path::Path;
 
 use super::*;
 use crate::config::HOME;
-use crate::offline::{OfflineError, group_files, make_directory, read_directory};
+use crate::offline::{OfflineError, group_files, make_directory, read_directory, read_whole_snapshot};
+use crate::running_whole::{WholeCopy, WholeCopyError, remove_whole_copy};
 use crate::whole::{AllFiles, DirectoryState, GroupFiles};
 
 /// No snapshot is taken by itself: the log has everything.
@@ -12,6 +13,14 @@ fn without_snapshots() -> Config {
     let mut config = config();
     (config.settings.snapshot_writes, config.settings.snapshot_log_bytes) = (u64::MAX, u64::MAX);
     config
+}
+
+impl Spread {
+    /// Zxid of the newest transaction in any group.
+    fn newest(&self) -> Zxid {
+        let home = self.stage.shell.state.0.borrow().tree().zxid();
+        self.stage.member.group_handles().iter().map(|handle| handle.zxid()).fold(home, Zxid::max)
+    }
 }
 
 fn files(disk: &MemDisk) -> AllFiles<'_> {
@@ -139,4 +148,60 @@ fn groups_without_a_common_state_are_refused() {
         refused.contains("the home group lacks what others have, and the newest snapshot of Raft group 1"),
         "{refused}"
     );
+}
+
+#[test]
+fn a_copy_of_a_member_that_runs_has_what_stands_before_its_point_and_no_more() {
+    let mut spread = Spread::start();
+    spread.spread();
+    for name in names() {
+        spread.ask_create(&format!("{POINT}/{name}"), CreateMode::Persistent);
+        spread.ask_create(&format!("{POINT}/{name}/alive"), CreateMode::Ephemeral);
+    }
+    assert!(spread.replies().iter().all(|reply| reply.error.is_none()));
+    spread.stage.member.mark_group(0, Zxid(spread.newest().0 + 1));
+    spread.settle();
+    let handles = spread.stage.member.group_handles();
+    let mut copy = WholeCopy::begin(&spread.stage.shell.state.0.borrow()).unwrap();
+    let awaited = copy.await_groups(&handles).unwrap();
+    assert_eq!(awaited, [1, 2, 3].into(), "the home group has just gone on");
+    spread.ask_get(POINT, false);
+    let stat = Stat::decode(&mut Reader::new(&spread.reply().body[8..])).unwrap();
+    awaited.iter().for_each(|group| spread.stage.member.mark_group(*group, copy.stamp()));
+    spread.settle();
+    // All groups go on before it is noted that they have come to the point.
+    let (later, both) = (pair("later"), pair("both"));
+    later.iter().for_each(|path| assert_eq!(spread.create(path).error, None));
+    spread.ask(OpCode::Multi, multi(&both.each_ref().map(String::as_str), &[]), true);
+    assert_eq!(spread.reply().error, None);
+    assert!(copy.await_groups(&handles).unwrap().is_empty());
+    let disk: Arc<dyn Disk> = Arc::new(spread.disk.clone());
+    let data_dir = config().data_dir;
+    let mut tree = copy.read(&disk, &data_dir, &data_dir.join("log")).unwrap();
+    assert_eq!((tree.stat(POINT), tree.ephemeral_count()), (Some(stat), 40));
+    assert!(later.iter().chain(&both).all(|path| tree.stat(path).is_none()));
+
+    let path = copy.write(&disk, &data_dir, &mut tree).unwrap();
+    let read = read_whole_snapshot(disk.as_ref(), &path).unwrap();
+    assert_eq!(read.digest(), tree.digest());
+    remove_whole_copy(disk.as_ref(), &data_dir).unwrap();
+    assert!(!disk.list(&data_dir).unwrap().iter().any(|name| name.contains("snapshot-")));
+    remove_whole_copy(disk.as_ref(), &data_dir).unwrap();
+}
+
+#[test]
+fn a_copy_is_refused_when_a_snapshot_is_behind_its_point() {
+    let mut spread = Spread::start_as(without_snapshots());
+    spread.spread();
+    let mut copy = WholeCopy::begin(&spread.stage.shell.state.0.borrow()).unwrap();
+    for name in names() {
+        assert_eq!(spread.create(&format!("{POINT}/{name}")).error, None);
+    }
+    spread.stage.member.want_snapshot();
+    (0..3 * GROUPS).for_each(|_| spread.settle());
+    assert!(copy.await_groups(&spread.stage.member.group_handles()).unwrap().is_empty());
+    let disk: Arc<dyn Disk> = Arc::new(spread.disk.clone());
+    let data_dir = config().data_dir;
+    let refused = copy.read(&disk, &data_dir, &data_dir.join("log")).map(|_| ()).unwrap_err();
+    assert!(matches!(refused, WholeCopyError::Passed { group: 1 }), "{refused}");
 }
