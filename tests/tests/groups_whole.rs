@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use paddock_client::{Client, CreateMode, Multi};
+use paddock_client::{Client, CreateMode, Error, Multi};
 use paddock_tests::administered::{
     Administered, admin_settings, connect, files, identity_file, name_administrator, refusal, succeed, text,
 };
@@ -167,20 +167,36 @@ impl Counters {
 
     /// Writes a number into both counters of the chain, in this order, and into the others together, until it is stopped. Returns the last number.
     #[tokio::main(flavor = "current_thread")]
-    async fn count_until(&self, hosts: &str, stop: &AtomicBool) -> u64 {
+    async fn count_until(&self, hosts: &str, stop: &AtomicBool) -> Result<u64, Error> {
         let client = connect(hosts).await;
         let mut number = 0;
         while !stop.load(Ordering::Relaxed) {
             number += 1;
-            let data = number.to_string();
             for path in &self.chain {
-                client.set_data(path, data.as_bytes(), None).await.expect("count");
+                client.set_data(path, number.to_string().as_bytes(), None).await?;
             }
-            let set = |multi: Multi, path: &String| multi.set_data(path, data.as_bytes(), None);
-            client.multi(&self.together.iter().fold(Multi::new(), set)).await.expect("count together");
+            self.set_together(&client, number).await?;
         }
-        client.close().await.expect("close");
-        number
+        client.close().await?;
+        Ok(number)
+    }
+
+    /// Counts in both that are set together, until its member is gone.
+    #[tokio::main(flavor = "current_thread")]
+    async fn count_together(&self, hosts: &str) -> Error {
+        let client = connect(hosts).await;
+        for number in 1.. {
+            if let Err(error) = self.set_together(&client, number).await {
+                return error;
+            }
+        }
+        unreachable!("numbers do not end")
+    }
+
+    async fn set_together(&self, client: &Client, number: u64) -> Result<(), Error> {
+        let data = number.to_string();
+        let set = |multi: Multi, path: &String| multi.set_data(path, data.as_bytes(), None);
+        client.multi(&self.together.iter().fold(Multi::new(), set)).await.map(drop)
     }
 }
 
@@ -258,7 +274,8 @@ async fn a_backup_of_a_member_that_runs_is_of_one_point_of_the_order() {
     }
     stop.store(true, Ordering::Relaxed);
     mover.join().expect("the mover ends well");
-    let written: u64 = writers.into_iter().map(|writer| writer.join().expect("the writer ends well")).sum();
+    let ended = writers.into_iter().map(|writer| writer.join().expect("the writer ends well"));
+    let written: u64 = ended.map(|number| number.expect("all is written")).sum();
     assert!(written >= last && last > 0, "{written} were written, and {last} are there");
 
     // What is written no more is the same from a client, a snapshot and a backup.
@@ -348,4 +365,44 @@ async fn a_log_goes_over_a_time_in_which_znodes_were_spread() {
         refusal(&[&["restore", "--from", &backups, "--data-dir", &path("between")], &moment[..]].concat());
     assert!(told.contains("a part of the znodes lay in other Raft groups"), "{told}");
     client.close().await.expect("close");
+}
+
+/// All members die while clients write multis. No directory has a half of one.
+#[tokio::test]
+async fn the_directory_of_a_member_that_died_has_no_half_of_a_multi() {
+    let mut spread = SpreadEnsemble::start().await;
+    let client = spread.client().await;
+    let counters = Counters::of(&spread);
+    for path in counters.iter().flat_map(|own| &own.together) {
+        client.create(path, b"0", CreateMode::Persistent).await.expect("create a counter");
+    }
+    let start = |own: &Counters| {
+        let (hosts, own) = (spread.members.hosts(), own.clone());
+        thread::spawn(move || own.count_together(&hosts))
+    };
+    let writers: Vec<_> = counters.iter().map(start).collect();
+    while client.get_data(&counters[0].together[0]).await.expect("read").stat.version < 10 {
+        thread::sleep(POLL);
+    }
+    for place in 0..3 {
+        spread.members.member(place).kill();
+    }
+    drop(client);
+    for place in 0..3 {
+        let directory = spread.members.at(place).data_directory();
+        let lines = dumped(text(&directory));
+        let number = |path: &String| {
+            let name = path.trim_start_matches("/app");
+            let line = lines.lines().find(|line| line.contains(&format!("\"{name}\""))).expect("it is there");
+            let line: Value = serde_json::from_str(line).expect("it is JSON");
+            line["text"].as_str().expect("it has data").parse::<u64>().expect("it is a number")
+        };
+        for own in &counters {
+            let [one, other] = own.together.each_ref().map(number);
+            assert_eq!(one, other, "member {place}");
+        }
+    }
+    for writer in writers {
+        assert!(matches!(writer.join().expect("the writer ends well"), Error::ConnectionLost));
+    }
 }

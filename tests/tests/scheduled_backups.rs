@@ -8,7 +8,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use paddock_client::{Client, CreateMode};
-use paddock_tests::administered::{connect, files, paddock, succeed, text};
+use paddock_tests::administered::{Administered, connect, files, identity_file, paddock, succeed, text};
 use paddock_tests::ensemble::{Ensemble, server_lines};
 use paddock_tests::server::{Server, ServerKind, free_port};
 use serde_json::Value;
@@ -236,4 +236,32 @@ fn settings_that_cannot_be_are_refused_and_those_that_can_are_shown() {
         shown.contains("[backup]\nto = \"s3://bucket/paddock\"") && shown.contains("keep = 7"),
         "{shown}"
     );
+}
+
+/// While znodes are spread over groups there is no log that could be added to a backup: each is one of all groups.
+#[tokio::test]
+async fn backups_of_a_schedule_have_the_znodes_of_all_groups() {
+    let temp = tempfile::tempdir().expect("temporary directory");
+    let place = temp.path().join("backups");
+    let groups = [("paddock.group_count", "3"), ("paddock.split_points", "/app")];
+    let groups = groups.map(|(key, value)| (key.to_owned(), value.to_owned()));
+    let settings = [schedule(&place, 1000, 9), groups.to_vec()].concat();
+    let Administered { server, admin } = Administered::start(&borrowed(&settings)).await;
+    let (host, auth) = (admin.to_string(), identity_file(temp.path()));
+    let client = connect(&server.address().to_string()).await;
+    write_and_wait(&client, "/app", &place).await;
+    wait_until("groups", || server.four_letter_word("mntr").is_ok_and(|told| told.contains("zk_groups\t3")));
+    succeed(&["groups", "move", &host, "/app", "--evenly", "--auth", &auth]);
+    for number in 0..9 {
+        client.create(&format!("/app/{number}"), b"x", CreateMode::Persistent).await.expect("create");
+    }
+    write_and_wait(&client, "/app/last", &place).await;
+    let copy = temp.path().join("copy");
+    succeed(&["restore", "--from", text(&place), "--data-dir", text(&copy)]);
+    let znodes = succeed(&["dump", text(&copy)]);
+    assert_eq!(znodes.matches("/app/").count(), 10, "{znodes}");
+    succeed(&["groups", "move", &host, "/app", "--to", "0", "--auth", &auth]);
+    write_and_wait(&client, "/after", &place).await;
+    assert_eq!(restored(&place).await, ["after", "app"]);
+    drop(client);
 }
