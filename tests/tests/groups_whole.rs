@@ -304,6 +304,11 @@ async fn a_backup_of_a_member_that_runs_is_of_one_point_of_the_order() {
             refusal(&[&["backup", &spread.admins[0], "--auth", &spread.auth, "--to", &to], refused].concat());
         assert!(told.contains("several Raft groups, whose logs are not copied"), "{told}");
     }
+    let backups = files(Path::new(&spread.path("backups")));
+    let snapshot = backups.iter().find(|file| file.ends_with("snapshot")).expect("a backup has one");
+    let [file, state] = ["snapshot", "state"].map(|what| succeed(&["inspect", what, text(snapshot)]));
+    assert!(file.contains("entry     0 of term 0"), "{file}");
+    assert!(state.contains("73  /app\n"), "{state}");
     client.close().await.expect("close");
 }
 
@@ -335,7 +340,7 @@ async fn a_backup_without_a_quorum_fails_and_leaves_nothing() {
 #[tokio::test]
 async fn a_log_goes_over_a_time_in_which_znodes_were_spread() {
     let settings = [("paddock.group_count", "3"), ("paddock.split_points", "/app")];
-    let Administered { server, admin } = Administered::start(&settings).await;
+    let Administered { mut server, admin } = Administered::start(&settings).await;
     let (host, desk) = (admin.to_string(), tempfile::tempdir().expect("make a directory"));
     let auth = identity_file(desk.path());
     let path = |name: &str| text(&desk.path().join(name)).to_owned();
@@ -365,6 +370,13 @@ async fn a_log_goes_over_a_time_in_which_znodes_were_spread() {
         refusal(&[&["restore", "--from", &backups, "--data-dir", &path("between")], &moment[..]].concat());
     assert!(told.contains("a part of the znodes lay in other Raft groups"), "{told}");
     client.close().await.expect("close");
+
+    // A copy that a process has left which was killed goes with the next start.
+    assert!(server.stop().success());
+    let left = server.data_directory().join("snapshot-0000000000000000");
+    fs::write(&left, "a part of a copy").expect("write a file");
+    server.restart();
+    assert!(!left.exists());
 }
 
 /// All members die while clients write multis. No directory has a half of one.

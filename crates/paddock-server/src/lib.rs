@@ -84,4 +84,5 @@ pub use paddock_storage::LogError;
 pub use paddock_tls::{QuorumTls, TlsSocket, TlsWriter, warn_of_readable_file};
 pub use paddock_tls::{StoreError, TlsError};
 pub use server::Server;
+#[doc(hidden)]
 pub use whole_copy::WholeSnapshotError;
