@@ -8,8 +8,9 @@ use std::time::{Duration, Instant};
 use paddock_member::{GroupHandle, WholeCopy, WholeCopyError, remove_whole_copy};
 use paddock_os::threads::try_spawn;
 use paddock_proto::Zxid;
-use paddock_storage::{Disk, OsDisk, SnapshotError};
+use paddock_storage::{Disk, LiveLogError, OsDisk, SnapshotError};
 use paddock_tls::with_causes;
+use paddock_tree::Tree;
 
 use crate::engine::{MemberHandle, step_back};
 use crate::operator::Operator;
@@ -19,6 +20,8 @@ use crate::shared::Shared;
 const PATIENCE: Duration = Duration::from_secs(10);
 /// Pause between two looks at how far they have come.
 const POLL: Duration = Duration::from_millis(2);
+/// Pause before the log is looked at again that is not on this member's disk yet.
+const DISK_PAUSE: Duration = Duration::from_millis(50);
 /// Time after which a group that has not come so far is asked again: what asked it may be lost with its leader.
 const ASKED_AGAIN: Duration = Duration::from_secs(1);
 /// Number of points that are tried. A snapshot may be taken, and log let go, between the choice of a point and the copy.
@@ -110,7 +113,7 @@ fn take(shared: &Shared, member: &MemberHandle) -> Result<WholeSnapshot, WholeSn
     let (copy, mut tree) = loop {
         let copy = reach(shared, member)?;
         attempts -= 1;
-        match copy.read(&disk, &config.data_dir, &config.log_dir()) {
+        match read(&copy, shared, &disk) {
             Ok(tree) => break (copy, tree),
             Err(error) if attempts > 0 => tracing::debug!(%error, "copy of all groups is tried again"),
             Err(error) => return Err(error.into()),
@@ -121,10 +124,25 @@ fn take(shared: &Shared, member: &MemberHandle) -> Result<WholeSnapshot, WholeSn
         .map_err(WholeSnapshotError::from)
         .and_then(|path| File::open(&path).map_err(|error| WholeSnapshotError::Copy(error.to_string())));
     remove_whole_copy(disk.as_ref(), &config.data_dir)?;
+    let file = opened?;
     let (zxid, znodes) = (tree.zxid().0, tree.node_count());
     let seconds = format!("{:.2}", started.elapsed().as_secs_f64());
     tracing::info!(zxid = %tree.zxid(), znodes, seconds, "copied all groups as one tree");
-    Ok(WholeSnapshot { file: opened?, zxid })
+    Ok(WholeSnapshot { file, zxid })
+}
+
+/// Reads the state at a point. What others have committed may come to this member's disk a little later.
+fn read(copy: &WholeCopy, shared: &Shared, disk: &Arc<dyn Disk>) -> Result<Tree, WholeCopyError> {
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        let read = copy.read(disk, &shared.config.data_dir, &shared.config.log_dir());
+        if !matches!(read, Err(WholeCopyError::Log(LiveLogError::NotYet { .. })))
+            || Instant::now() >= deadline
+        {
+            return read;
+        }
+        std::thread::sleep(DISK_PAUSE);
+    }
 }
 
 /// Chooses a point behind all that any group has, and waits until all groups have come to it.
