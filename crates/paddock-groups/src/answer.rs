@@ -21,6 +21,8 @@ pub(crate) struct RoutedAnswer {
     pub(crate) error: Option<i32>,
     /// All groups have to be at the stamp before it leaves, whatever the client watches.
     pub(crate) binds_all: bool,
+    /// A group's host has set the watch that was asked for: it counts here when the answer leaves.
+    pub(crate) sets_watch_in: Option<u32>,
     /// An event that follows it, with its place.
     pub(crate) event: Option<(Zxid, Vec<u8>)>,
     /// Place of the reply's frame.
@@ -41,6 +43,7 @@ impl RoutedAnswer {
             moment: OrderMoment::of_sight(zxid),
             error: (error != 0).then_some(error),
             binds_all: false,
+            sets_watch_in: None,
             event: None,
             at,
         }
@@ -54,6 +57,11 @@ impl RoutedAnswer {
     /// The answer with another stamp that it shows.
     pub(crate) fn showing(self, zxid: Zxid) -> RoutedAnswer {
         RoutedAnswer { zxid, moment: OrderMoment::of_sight(zxid), ..self }
+    }
+
+    /// Nothing of a znode is shown.
+    pub(crate) fn show_nothing(&mut self) {
+        (self.zxid, self.moment) = (Zxid(0), OrderMoment::of_sight(Zxid(0)));
     }
 
     /// Writes the zxid into the reply.

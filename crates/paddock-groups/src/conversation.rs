@@ -10,14 +10,21 @@ mod telling;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use paddock_proto::{GroupsCommand, IdList, OpCode, SessionId, Zxid};
-use paddock_state::{ClientInput, ConnId, Outboxes, QueuedRead, RequestId, Slot};
-use paddock_tree::{AppliedItem, Command, MISPLACED};
+use paddock_proto::{
+    Acl, ErrorCode, EventKind, GroupsCommand, IdList, OpCode, ReplyHeader, Request, SessionId, WatchEvent,
+    Zxid,
+};
+use paddock_state::{ClientInput, ConnId, Outboxes, QueuedRead, RequestId, Slot, Woken, guest_event};
+use paddock_tree::{AppliedItem, Command, Guess, MISPLACED};
 
-use crate::answer::RoutedAnswer;
+use crate::answer::{LENGTH_BYTES, RoutedAnswer};
 use crate::moment::OrderMoment;
+use crate::parts::{GroupPart, PartQuery};
+use crate::place::sets_watch;
 use crate::shown::ShownStamps;
 use crate::turn::Turn;
+use crate::union::Parts;
+use crate::view::Groups;
 
 /// Requests of a connection, and events for it that have not left.
 #[derive(Debug)]
@@ -39,6 +46,16 @@ pub(crate) struct Conversation {
     lists: BTreeMap<String, Zxid>,
     /// Number of events that have left.
     events_sent: u64,
+    /// The largest place of an event that has left.
+    event_place: Zxid,
+    /// Events of groups that have answered, or given their parts of an answer, for a client that does not watch yet: it does when the answer leaves, or is
+    /// put together.
+    held_events: Vec<(u32, Vec<u8>)>,
+    /// Events that a host has told before the home group's replica here had come as far, of znodes that the client could not read: the identity counts that
+    /// it has shown by then.
+    unheard: Vec<UnheardEvent>,
+    /// Groups that are not here and have refused a write because of its slot: they refuse all writes of the session.
+    refused_elsewhere: BTreeSet<u32>,
     events_taken: u64,
     /// A request has met a slot that its group does not have: nothing more is handed over before all that is under way there has come back.
     is_refused: bool,
@@ -59,10 +76,21 @@ struct RoutedRequest {
     is_synced: bool,
     /// A multi that was given up because a group was busy: it is asked for again when there is no other, or a tick has passed.
     was_busy: bool,
-    /// A multi over several groups, which the home group has.
-    is_over_groups: bool,
+    /// Groups of a multi over several, which the home group has.
+    over_groups: Vec<u32>,
+    /// Stamp that all groups have to lack nothing up to before it is asked for again.
+    needs: Zxid,
     /// The znode of a split point is changed: the answer leaves when all groups know.
     binds_all: bool,
+}
+
+/// An event of a znode that its client could not read when it came.
+#[derive(Debug)]
+struct UnheardEvent {
+    group: u32,
+    stamp: Zxid,
+    frame: Vec<u8>,
+    readers: Vec<Acl>,
 }
 
 #[derive(Debug)]
@@ -86,10 +114,26 @@ enum RequestStage {
     Deciding {
         multi: i64,
     },
+    /// These groups have not given their parts yet.
+    Gathering {
+        as_of: Zxid,
+        left: BTreeSet<u32>,
+        parts: Parts,
+    },
     Answered {
         answer: RoutedAnswer,
-        again_after: Option<u64>,
+        freshness: Freshness,
     },
+}
+
+/// Until when an answer that waits for its turn can be given.
+#[derive(Clone, Copy, Debug)]
+enum Freshness {
+    Forever,
+    /// While the number of events that have left is this one.
+    UntilEvent(u64),
+    /// Until an event leaves whose place is behind this stamp, up to which the answer lacks nothing.
+    UpTo(Zxid),
 }
 
 impl Conversation {
@@ -106,6 +150,10 @@ impl Conversation {
             events: BTreeMap::new(),
             lists: BTreeMap::new(),
             events_sent: 0,
+            event_place: Zxid(0),
+            held_events: Vec::new(),
+            unheard: Vec::new(),
+            refused_elsewhere: BTreeSet::new(),
             events_taken: 0,
             is_refused: false,
             has_overtaken: false,
@@ -129,7 +177,11 @@ impl Conversation {
 
     /// True if nothing is held back.
     pub(crate) fn is_at_rest(&self) -> bool {
-        self.requests.is_empty() && self.events.is_empty()
+        self.requests.is_empty() && self.events.is_empty() && self.unheard.is_empty()
+    }
+
+    pub(crate) fn watches(&self) -> bool {
+        !self.watched.is_empty()
     }
 
     /// The map has changed: what is watched may lie in any group.
@@ -211,7 +263,8 @@ impl Conversation {
             stage: RequestStage::Waiting,
             is_synced: false,
             was_busy: false,
-            is_over_groups: false,
+            over_groups: Vec::new(),
+            needs: Zxid(0),
             binds_all: false,
         });
     }
@@ -266,16 +319,126 @@ impl Conversation {
                     return true;
                 }
                 self.has_overtaken |= is_refused;
-                if asked.is_over_groups && answer.error.is_none() && answer.is_empty() {
+                if !asked.over_groups.is_empty() && answer.error.is_none() && answer.is_empty() {
                     asked.stage = RequestStage::Deciding { multi: answer.zxid.0 };
                 } else {
                     self.shown.note(group, answer.zxid);
-                    asked.stage = RequestStage::Answered { answer, again_after: None };
+                    asked.stage = RequestStage::Answered { answer, freshness: Freshness::Forever };
                 }
                 true
             }
             _ => false,
         }
+    }
+
+    /// The host of a group has answered a request, when the group had come to this level.
+    pub(crate) fn take_reply_of_host(&mut self, (group, level): (u32, Zxid), slot: Slot, bytes: &[u8]) {
+        let is_misplaced = RoutedAnswer::new(bytes).error == Some(MISPLACED.code());
+        let is_write =
+            |asked: &RoutedRequest| asked.request.slot == slot && matches!(asked.what, What::Write { .. });
+        if is_misplaced && self.requests.iter().any(is_write) {
+            self.refused_elsewhere.insert(group);
+        }
+        if !self.take_reply(group, slot, bytes) {
+            return;
+        }
+        let asked = self.requests.iter_mut().find(|asked| asked.request.slot == slot);
+        let Some(RoutedRequest {
+            what: What::Read(read),
+            stage: RequestStage::Answered { answer, freshness },
+            ..
+        }) = asked
+        else {
+            return;
+        };
+        *freshness = Freshness::UpTo(level);
+        let request = Request::decode(read.op, &read.body, read.client.dialect);
+        if !matches!(request, Ok(Request::Read(_))) {
+            answer.show_nothing();
+        }
+        if sets_watch(read.op, &read.body, read.client.dialect) {
+            // What came before this answer is in it. What comes behind it is for the watch.
+            self.held_events.retain(|(of, _)| *of != group);
+            answer.sets_watch_in = Some(group);
+            self.watched.insert(group);
+        }
+    }
+
+    /// The host of a group has given its parts of an answer.
+    pub(crate) fn take_parts(&mut self, group: u32, found: Vec<(PartQuery, GroupPart)>) {
+        if let Some(RoutedRequest { stage: RequestStage::Gathering { left, parts, .. }, .. }) =
+            self.requests.front_mut()
+            && left.remove(&group)
+        {
+            parts.extend(found.into_iter().map(|(query, part)| ((group, query), part)));
+        }
+    }
+
+    /// The host of a group has told an event. It counts if the client watches here. Returns a path that the client does not watch at all.
+    pub(crate) fn take_event_of_host(
+        &mut self,
+        group: u32,
+        bytes: Vec<u8>,
+        groups: &Groups<'_>,
+    ) -> Option<String> {
+        let (frame, readers) = guest_event::split(&bytes).ok()?;
+        let event = event_in(frame)?;
+        let (kind, path, stamp) = (event.kind, event.path.to_owned(), event.zxid);
+        let is_list = kind == EventKind::NodeChildrenChanged;
+        if is_list && self.lists.get(&path).is_some_and(|as_of| stamp <= *as_of) {
+            return None;
+        }
+        let watches = groups.home().state.watches();
+        match watches.wake(self.conn, kind, &path, readers.as_deref()) {
+            Woken::NoWatch => {}
+            Woken::Unheard => {
+                if stamp > groups.home().tree().zxid() {
+                    let (frame, readers) = (frame.to_vec(), readers.unwrap_or_default());
+                    self.unheard.push(UnheardEvent { group, stamp, frame, readers });
+                }
+                return None;
+            }
+            Woken::Told => {
+                self.take_event(group, stamp, frame.to_vec());
+                return None;
+            }
+        }
+        let may_watch = match self.requests.front().map(|front| &front.stage) {
+            Some(RequestStage::Gathering { left, .. }) => !left.contains(&group),
+            Some(RequestStage::Answered { answer, .. }) => answer.sets_watch_in == Some(group),
+            _ => false,
+        };
+        if may_watch {
+            self.held_events.push((group, bytes));
+            return None;
+        }
+        let moment = OrderMoment::of_change(group, stamp);
+        let told = self.events.iter().find(|(_, told)| is_list && telling::point_of(told) == Some(&path));
+        if let Some((key, _)) = told.filter(|((told, _), _)| moment < *told) {
+            // The event of another group's change, of the same watch, is here already, and that change was later.
+            let key = *key;
+            self.events.remove(&key);
+            self.events.insert((moment, key.1), frame.to_vec());
+        }
+        // A request that is under way may be about to watch it.
+        let is_done_with = !watches.is_watched_by(self.conn, &path) && !self.waits_for(group);
+        is_done_with.then_some(path)
+    }
+
+    /// True if the client waits for a group's host, or watches there.
+    pub(crate) fn needs_host(&self, group: u32) -> bool {
+        self.watched.contains(&group) || self.waits_for(group)
+    }
+
+    fn waits_for(&self, group: u32) -> bool {
+        self.requests.iter().any(|asked| match &asked.stage {
+            RequestStage::UnderWay { group: of } => *of == group,
+            RequestStage::Syncing { left, .. } | RequestStage::Gathering { left, .. } => {
+                left.contains(&group)
+            }
+            RequestStage::Deciding { .. } => asked.over_groups.contains(&group),
+            RequestStage::Waiting | RequestStage::Answered { .. } => false,
+        })
     }
 
     /// The engine ends the connection. True if it is to be closed at once.
@@ -317,7 +480,9 @@ impl Conversation {
     /// Does what can be done. Returns true if the connection is over.
     pub(crate) fn go_on(&mut self, turn: &mut Turn<'_, '_>) -> bool {
         self.look_at_lists(turn);
-        while self.send_event(turn) || self.send_answer(turn) || self.ask_next(turn) {}
+        self.hear_unheard(turn);
+        while self.hear_held(turn) || self.send_event(turn) || self.send_answer(turn) || self.ask_next(turn) {
+        }
         let is_over = self.is_ending && self.requests.is_empty() || self.is_out_of_order();
         if is_over {
             turn.out.close(self.conn);
@@ -325,6 +490,31 @@ impl Conversation {
         self.has_overtaken &= !self.requests.is_empty();
         is_over
     }
+}
+
+/// Sets the watch of a read that a group's host has answered, with this error or none.
+fn watch_here(read: &QueuedRead, error: Option<i32>, groups: &Groups<'_>) -> Result<(), ErrorCode> {
+    let result = match error {
+        None => Ok(()),
+        Some(code) => Err(ErrorCode::from_code(code).unwrap_or(ErrorCode::BadArguments)),
+    };
+    let home = groups.home().state;
+    match Request::decode(read.op, &read.body, read.client.dialect) {
+        Ok(Request::Read(asked)) => match home.watch_read(&read.client, &asked, result) {
+            Err(refused) if result != Err(refused) => Err(refused),
+            _ => Ok(()),
+        },
+        Ok(request) if result.is_ok() => {
+            home.answer_body(&read.client, &request, Guess::NONE, &mut Vec::new())
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The event in a frame.
+fn event_in(frame: &[u8]) -> Option<WatchEvent<'_>> {
+    let zxid = Zxid(i64::from_be_bytes(*frame.get(LENGTH_BYTES + 4..)?.first_chunk()?));
+    WatchEvent::decode(zxid, frame.get(LENGTH_BYTES + ReplyHeader::BYTES..)?).ok()
 }
 
 pub(crate) fn copy(read: &QueuedRead) -> QueuedRead {

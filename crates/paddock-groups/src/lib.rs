@@ -8,12 +8,15 @@
 //! in a group only when the group's level is not below all that it was shown of others. Decision 0123 says why that is enough.
 
 mod answer;
+mod away;
 mod carrier;
 mod conversation;
 mod givings;
+mod hosting;
 mod last_proposal;
 mod marks;
 mod moment;
+mod parts;
 mod place;
 mod router;
 mod shown;
@@ -24,6 +27,7 @@ mod view;
 mod votes;
 
 pub use carrier::Carrier;
-pub use router::{ReadOnlyRequest, Router};
+pub use hosting::Hosting;
+pub use router::{HostChoice, ReadOnlyRequest, Router};
 pub use turn::Order;
-pub use view::{GroupView, Groups};
+pub use view::GroupView;

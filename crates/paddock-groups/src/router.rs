@@ -4,6 +4,7 @@
 //! groups, and each answer and event until those that come before it have left ([`crate`] says by which rules). It keeps nothing that must not be
 //! lost: a connection that ends takes its part with it.
 
+mod hosts;
 mod read_only;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -13,13 +14,18 @@ use paddock_state::{ClientInput, ConnId, Connected, Outboxes, Parcel, Slot};
 use paddock_tree::{AppliedItem, Command, MISPLACED, Origin, SplitPoints};
 
 use crate::answer::RoutedAnswer;
+use crate::away::Guests;
 use crate::conversation::Conversation;
 use crate::marks::Marks;
-use crate::turn::{Order, Turn};
-use crate::under_way::UnderWay;
+use crate::turn::{HostQuestion, Order, Turn};
+use crate::under_way::{HandedBy, UnderWay};
 use crate::view::{GroupView, Groups};
 
+pub use hosts::HostChoice;
 pub use read_only::ReadOnlyRequest;
+
+/// Replicas of the member, by their groups' numbers; `None` for a group that it does not have.
+type Replicas<'a> = &'a [Option<GroupView<'a>>];
 
 /// Ticks after a change of the map of slots within which the next one is expected: slots move in portions that follow each other.
 const MOVING_TICKS: u32 = 50;
@@ -42,6 +48,8 @@ pub struct Router {
     passed: Vec<Passed>,
     /// Writes of sessions that were handed over and may not have been applied yet, though their connections may be gone.
     under_way: BTreeMap<SessionId, Vec<UnderWay>>,
+    /// Writes of sessions that were handed over for guests, as their host: a session may have come from there to this member.
+    under_way_for_guests: BTreeMap<SessionId, Vec<UnderWay>>,
     /// Clients that want sessions back of which something is under way.
     returning: Vec<(SessionId, ClientInput)>,
     /// The last batch that was handed to the home group before there was a router: nothing goes to another group before that is applied.
@@ -61,6 +69,14 @@ pub struct Router {
     spread_since: BTreeMap<String, Zxid>,
     /// A group has applied something since the last turn.
     is_changed: bool,
+    /// Groups that hosts have for this member.
+    guests: Guests,
+    /// Groups whose hosts have said something that makes another line necessary.
+    lost_hosts: BTreeSet<u32>,
+    /// There are groups that are not here.
+    has_guests: bool,
+    /// A tick has passed, and there are groups that are not here.
+    is_looking_for_hosts: bool,
 }
 
 /// A parcel that concerns no request that is routed.
@@ -85,6 +101,7 @@ impl Router {
             read_only: Vec::new(),
             passed: Vec::new(),
             under_way: BTreeMap::new(),
+            under_way_for_guests: BTreeMap::new(),
             returning: Vec::new(),
             fence: Some(fence),
             marks: Marks::default(),
@@ -95,21 +112,26 @@ impl Router {
             moving_ticks: 0,
             spread_since: BTreeMap::new(),
             is_changed: false,
+            guests: Guests::default(),
+            lost_hosts: BTreeSet::new(),
+            has_guests: false,
+            is_looking_for_hosts: false,
         }
     }
 
     /// Takes an input of a connection. Returns it if it is for the home group as it is.
     pub fn take(&mut self, input: ClientInput) -> Option<ClientInput> {
         match input {
+            _ if input.conn().is_some_and(|conn| self.refused.contains(&conn)) => {
+                if let ClientInput::Disconnect { conn } = input {
+                    self.refused.remove(&conn);
+                    return Some(input);
+                }
+            }
             ClientInput::Write { .. } | ClientInput::Read(_) if !self.are_spread => {
                 return Some(self.pass_in(input));
             }
             ClientInput::Write { .. } | ClientInput::Read(_) => self.inputs.push(input),
-            _ if input.conn().is_some_and(|conn| self.refused.contains(&conn)) => {
-                if let ClientInput::Disconnect { conn } = input {
-                    self.refused.remove(&conn);
-                }
-            }
             ClientInput::Seen { conn, zxid } => {
                 self.claims.insert(conn, zxid);
             }
@@ -174,6 +196,7 @@ impl Router {
 
     /// The connection is gone, or is to be closed.
     fn forget(&mut self, conn: ConnId) {
+        self.guests.forget(conn);
         self.conversations.remove(&conn);
         self.claims.remove(&conn);
         self.ready.remove(&conn);
@@ -219,7 +242,8 @@ impl Router {
     ) {
         let home = Some(home).filter(|_| self.are_spread || self.is_beginning);
         for (_, outbox) in mail.iter_mut() {
-            for (conn, parcel) in outbox.iter() {
+            // Answers to other members' clients are no affair of this router.
+            for (conn, parcel) in outbox.iter().filter(|(conn, _)| !conn.is_of_guest()) {
                 self.take_parcel((group, groups), conn, parcel, home);
             }
             outbox.clear();
@@ -287,38 +311,70 @@ impl Router {
             || !self.read_only.is_empty()
             || self.is_beginning
             || !self.ready.is_empty() && self.fence.is_none()
-            || self.is_changed && !self.under_way.is_empty()
+            || self.is_changed && !(self.under_way.is_empty() && self.under_way_for_guests.is_empty())
+            || self.guests.has_news()
+            || self.is_looking_for_hosts
     }
 
     /// A tick has passed.
     pub fn tick(&mut self) {
         self.marks.tick();
+        self.guests.tick();
+        self.is_looking_for_hosts = self.has_guests;
         self.moving_ticks = self.moving_ticks.saturating_sub(1);
         self.conversations.values_mut().for_each(Conversation::tick);
         let waiting = self.conversations.iter().filter(|(_, one)| !one.is_at_rest());
         self.ready.extend(waiting.map(|(conn, _)| *conn));
     }
 
-    /// Does what can be done: fills `out`, and returns what is asked of the groups. `groups` are those of this member as they are, by their numbers.
-    pub fn work(&mut self, groups: &[GroupView<'_>], out: &mut Outboxes) -> Vec<Order> {
-        let groups = Groups { groups, member: self.member };
+    /// Does what can be done: fills `out`, and returns what is asked of the groups that are here. `replicas` are those of this member as they are, by their groups'
+    /// numbers; `hosts` can be asked for the others.
+    pub fn work(
+        &mut self,
+        replicas: &[Option<GroupView<'_>>],
+        hosts: &HostChoice,
+        out: &mut Outboxes,
+    ) -> Vec<Order> {
+        let mut guests = std::mem::take(&mut self.guests);
+        self.has_guests = !hosts.is_empty();
+        let (mut orders, mut questions) = (Vec::new(), Vec::new());
+        if self.has_guests || !guests.is_empty() {
+            orders = self.follow_hosts((replicas, hosts), &mut guests);
+            self.hear_hosts(replicas, &mut guests);
+        }
+        let groups = Groups::new(replicas, self.member, &guests);
+        orders.extend(self.work_with(&groups, &mut questions, out));
+        self.is_looking_for_hosts = false;
+        if !guests.is_empty() {
+            orders = self.write_letters((orders, questions), replicas, &mut guests);
+        }
+        self.guests = guests;
+        orders
+    }
+
+    fn work_with(
+        &mut self,
+        groups: &Groups<'_>,
+        questions: &mut Vec<(u32, HostQuestion)>,
+        out: &mut Outboxes,
+    ) -> Vec<Order> {
         self.is_changed = false;
         self.send_passed(out);
         for request in std::mem::take(&mut self.read_only) {
-            self.answer_in_read_only(&groups, &request, out);
+            self.answer_in_read_only(groups, &request, out);
         }
-        for (number, group) in groups.groups.iter().enumerate() {
-            self.marks.follow(number as u32, group.tree().zxid());
+        for (number, group) in groups.replicas() {
+            self.marks.follow(number, group.tree().zxid());
         }
-        self.follow_map(&groups);
-        let mut orders = self.settle_under_way(&groups);
+        self.follow_map(groups);
+        let mut orders = self.settle_under_way(groups);
         orders.extend(self.let_return());
         if !self.are_spread {
             self.ready.clear();
             return orders;
         }
         for input in std::mem::take(&mut self.inputs) {
-            self.sort_in(input, &groups);
+            self.sort_in(input, groups);
         }
         if self.fence.is_some() {
             return orders;
@@ -326,11 +382,13 @@ impl Router {
         for conn in std::mem::take(&mut self.ready) {
             let Some(conversation) = self.conversations.get_mut(&conn) else { continue };
             let mut turn = Turn {
-                groups,
+                groups: *groups,
                 out,
                 orders: &mut orders,
+                questions,
                 marks: &mut self.marks,
                 spread_since: &self.spread_since,
+                under_way_for_guests: &self.under_way_for_guests,
                 are_reads_linearizable: self.are_reads_linearizable,
                 may_slots_move: self.moving_ticks > 0,
             };
@@ -343,10 +401,12 @@ impl Router {
 
     /// Forgets what was under way and has been applied, or can never be.
     fn settle_under_way(&mut self, groups: &Groups<'_>) -> Vec<Order> {
-        self.under_way.retain(|_, all| {
-            all.retain(|one| !one.is_over(groups));
-            !all.is_empty()
-        });
+        for under_way in [&mut self.under_way, &mut self.under_way_for_guests] {
+            under_way.retain(|_, all| {
+                all.retain(|one| !one.is_over(groups));
+                !all.is_empty()
+            });
+        }
         self.fence.take_if(|(origin, batch)| {
             let home = groups.home();
             home.origin != *origin || home.tree().applied_batch(*origin) >= *batch
@@ -365,7 +425,7 @@ impl Router {
     fn let_return(&mut self) -> Vec<Order> {
         let Router { returning, under_way, .. } = self;
         let back = returning.extract_if(.., |(session, _)| !under_way.contains_key(session));
-        back.map(|(session, input)| Order::Hand { group: 0, session, input }).collect()
+        back.map(|(session, input)| Order::Hand { group: 0, session, needs: Zxid(0), input }).collect()
     }
 
     fn send_passed(&mut self, out: &mut Outboxes) {
@@ -398,6 +458,15 @@ impl Router {
         if newest > self.map {
             self.map = newest;
             self.follow_spread(groups.points());
+            if groups.numbers().any(|group| groups.is_away(group)) {
+                let watching = self.conversations.iter().filter(|(_, one)| one.watches());
+                let conns: Vec<ConnId> = watching.map(|(conn, _)| *conn).collect();
+                for conn in conns {
+                    self.forget(conn);
+                    self.refused.insert(conn);
+                    self.passed.push(Passed::Close(conn));
+                }
+            }
             self.conversations.values_mut().for_each(|one| one.watch_all(groups.numbers()));
         }
     }
@@ -438,9 +507,26 @@ impl Router {
 
     /// A write of a session was handed to a group, as a part of this batch.
     pub fn handed(&mut self, session: SessionId, group: u32, (origin, batch): (Origin, u64)) {
-        let all = self.under_way.entry(session).or_default();
+        self.note_handed(session, UnderWay { group, by: HandedBy::Batch(origin, batch) });
+    }
+
+    /// True if a write of a session was handed to a group by this router, and may not have been applied yet.
+    pub fn has_under_way(&self, session: SessionId, group: u32) -> bool {
+        let all = self.under_way.get(&session);
+        all.is_some_and(|all| all.iter().any(|one| one.group == group))
+    }
+
+    /// A write of a session was handed to a group for a guest, as a part of this batch.
+    pub fn handed_for_guest(&mut self, session: SessionId, group: u32, (origin, batch): (Origin, u64)) {
+        let all = self.under_way_for_guests.entry(session).or_default();
         all.retain(|one| one.group != group);
-        all.push(UnderWay { group, origin, batch });
+        all.push(UnderWay { group, by: HandedBy::Batch(origin, batch) });
+    }
+
+    fn note_handed(&mut self, session: SessionId, handed: UnderWay) {
+        let all = self.under_way.entry(session).or_default();
+        all.retain(|one| one.group != handed.group);
+        all.push(handed);
     }
 }
 

@@ -2,21 +2,41 @@
 
 use std::collections::BTreeMap;
 
-use paddock_proto::{SessionId, Zxid};
-use paddock_state::{ClientInput, Outboxes};
+use paddock_proto::{MemberNumber, SessionId, Zxid};
+use paddock_state::{Client, ClientInput, ConnId, Outboxes};
 
 use crate::marks::Marks;
+use crate::parts::PartQuery;
+use crate::under_way::UnderWay;
 use crate::view::Groups;
 
 /// Something that the router asks of a group.
 #[derive(Debug)]
 pub enum Order {
-    /// A request of a connection is to be taken. For a write [`crate::Router::handed`] is to be told which batch it came into.
-    Hand { group: u32, session: SessionId, input: ClientInput },
+    /// A request of a connection is to be taken by a group that lacks nothing up to `needs`. For a write [`crate::Router::handed`] is to be told which batch it
+    /// came into.
+    Hand { group: u32, session: SessionId, needs: Zxid, input: ClientInput },
     /// A command is to be submitted, for which no connection waits.
     Submit { group: u32, command: Vec<u8> },
     /// Something is to be logged with a zxid that is not below this one.
     Mark { group: u32, at_least: Zxid },
+    /// A request of another member's client is to be taken: [`crate::Hosting::handed`] is to be told which batch a write came into.
+    HandFor { guest: MemberNumber, group: u32, session: Option<(SessionId, u32)>, input: ClientInput },
+    /// A command of another member is to be submitted, of which [`crate::Hosting::handed`] is to be told.
+    SubmitFor { guest: MemberNumber, group: u32, command: Vec<u8> },
+}
+
+/// Something that a group's host is asked for, and that no replica here need be.
+#[derive(Debug)]
+pub(crate) enum HostQuestion {
+    /// Parts of an answer as of a stamp.
+    Parts { client: Client, as_of: Zxid, queries: Vec<PartQuery> },
+    /// The outcome of a multi over groups.
+    Outcome { session: SessionId, multi: i64 },
+    /// Waits until the group takes the writes of a session, whose moves this counts.
+    Attend { session: SessionId, moves: u32 },
+    /// A client does not watch a path any more.
+    Unwatch { conn: ConnId, path: String },
 }
 
 /// A turn of the router.
@@ -25,9 +45,13 @@ pub(crate) struct Turn<'t, 'g> {
     pub(crate) groups: Groups<'g>,
     pub(crate) out: &'t mut Outboxes,
     pub(crate) orders: &'t mut Vec<Order>,
+    /// Questions to the hosts of groups.
+    pub(crate) questions: &'t mut Vec<(u32, HostQuestion)>,
     pub(crate) marks: &'t mut Marks,
     /// Split points with children in several groups, each with the stamp from which on that has been so.
     pub(crate) spread_since: &'t BTreeMap<String, Zxid>,
+    /// Sessions of which writes are under way that came from guests.
+    pub(crate) under_way_for_guests: &'t BTreeMap<SessionId, Vec<UnderWay>>,
     /// Every read has to see what was written anywhere before it.
     pub(crate) are_reads_linearizable: bool,
     /// Slots move, or have moved of late: a read that is under way may be refused by its group.
@@ -41,15 +65,19 @@ impl Turn<'_, '_> {
             return true;
         }
         for group in [0, group] {
-            if self.groups.get(group).is_some_and(|view| view.tree().zxid() < stamp) {
+            if self.groups.is_away(group) || self.groups.zxid(group) < stamp {
                 self.mark(group, stamp);
             }
         }
         false
     }
 
+    pub(crate) fn ask(&mut self, group: u32, question: HostQuestion) {
+        self.questions.push((group, question));
+    }
+
     pub(crate) fn mark(&mut self, group: u32, at_least: Zxid) {
-        if self.marks.is_due(group, at_least) {
+        if self.groups.is_away(group) || self.marks.is_due(group, at_least) {
             self.orders.push(Order::Mark { group, at_least });
         }
     }

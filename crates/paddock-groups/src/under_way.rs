@@ -2,29 +2,40 @@
 
 use paddock_tree::Origin;
 
+use crate::away::LineName;
 use crate::view::Groups;
 
-/// The last write of a session that was handed to a group, by its batch.
+/// The last write of a session that was handed to a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct UnderWay {
     pub(crate) group: u32,
-    pub(crate) origin: Origin,
-    pub(crate) batch: u64,
+    pub(crate) by: HandedBy,
+}
+
+/// The way in which a write was handed over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum HandedBy {
+    /// As a part of this batch of the replica here.
+    Batch(Origin, u64),
+    /// By this letter to the group's host.
+    Letter(LineName, u64),
 }
 
 impl UnderWay {
     /// True if it was handed over by what counts as an earlier start of the process in its group.
     pub(crate) fn is_of_earlier_start(&self, groups: &Groups<'_>) -> bool {
-        groups.get(self.group).is_some_and(|view| view.origin != self.origin)
+        let HandedBy::Batch(origin, _) = self.by else { return false };
+        groups.get(self.group).is_some_and(|view| view.origin != origin)
     }
 
     /// True if the write was applied, or can never be.
     pub(crate) fn is_over(&self, groups: &Groups<'_>) -> bool {
+        let (origin, batch) = match self.by {
+            HandedBy::Batch(origin, batch) => (origin, batch),
+            HandedBy::Letter(line, number) => return groups.is_letter_over(self.group, line, number),
+        };
         let Some(view) = groups.get(self.group) else { return false };
-        let is_of_earlier_start = view
-            .tree()
-            .incarnation(self.origin.member)
-            .is_some_and(|incarnation| incarnation > self.origin.incarnation);
-        is_of_earlier_start || view.tree().applied_batch(self.origin) >= self.batch
+        let heard = view.tree().incarnation(origin.member);
+        heard.is_some_and(|heard| heard > origin.incarnation) || view.tree().applied_batch(origin) >= batch
     }
 }

@@ -1,6 +1,6 @@
 //! Answers that several groups give together: lists and Stats of split points as of one moment, and what is spread over all groups.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use paddock_proto::jute::{Reader, Writer};
 use paddock_proto::{
@@ -8,10 +8,14 @@ use paddock_proto::{
     Zxid,
 };
 use paddock_state::{Client, ZnodeMarks};
-use paddock_tree::{Asker, ChildrenAsOf, Guess, ZnodeKind, allows, multi_read};
+use paddock_tree::{Asker, ChildrenAsOf, Guess, multi_read};
 
+use crate::parts::{ChildrenPart, GroupPart, PartQuery, put_names};
 use crate::place::watched_list;
 use crate::view::Groups;
+
+/// Parts of groups that are not here, as their hosts have answered.
+pub(crate) type Parts = BTreeMap<(u32, PartQuery), GroupPart>;
 
 /// A union of groups for one client, as of a moment.
 #[derive(Debug)]
@@ -28,17 +32,50 @@ pub(crate) struct Union<'a> {
     pub(crate) event: Option<(Zxid, Vec<u8>)>,
     /// Stamp that all groups have to lack nothing up to before this can be answered.
     pub(crate) needs: Zxid,
+    parts: &'a Parts,
+    /// Questions to groups that are not here and whose parts are not known: it is to be asked again when they are.
+    pub(crate) missing: BTreeSet<(u32, PartQuery)>,
 }
 
 impl<'a> Union<'a> {
-    pub(crate) fn new(groups: Groups<'a>, client: &'a Client) -> Union<'a> {
-        let as_of = groups.groups.iter().map(|group| group.level).min().unwrap_or_default();
-        Union { groups, client, as_of, shown: Zxid(0), has_left: false, event: None, needs: Zxid(0) }
+    /// A union as of a stamp up to which all groups lack nothing, with these parts of groups that are not here.
+    pub(crate) fn new(groups: Groups<'a>, client: &'a Client, as_of: Zxid, parts: &'a Parts) -> Union<'a> {
+        Union {
+            groups,
+            client,
+            as_of,
+            shown: Zxid(0),
+            has_left: false,
+            event: None,
+            needs: Zxid(0),
+            parts,
+            missing: BTreeSet::new(),
+        }
     }
 
-    /// A union of the groups as they are, however far each has come.
+    /// A union of the groups as they are, however far each has come. It has no parts of groups that are not here.
     pub(crate) fn as_is(groups: Groups<'a>, client: &'a Client) -> Union<'a> {
-        Union { as_of: Zxid(i64::MAX), ..Union::new(groups, client) }
+        static NONE: Parts = BTreeMap::new();
+        Union::new(groups, client, Zxid(i64::MAX), &NONE)
+    }
+
+    /// True if something is missing: nothing was set, and what was appended is no answer.
+    pub(crate) fn is_incomplete(&self) -> bool {
+        self.has_left || !self.missing.is_empty() || self.needs > self.as_of
+    }
+
+    /// The part of a group; `None` if it is not known yet.
+    fn part(&mut self, group: u32, query: PartQuery) -> Option<GroupPart> {
+        if let Some(view) = self.groups.get(group) {
+            let place = (group, view.tree());
+            return Some(query.answer(place, self.groups.points(), self.client, self.as_of));
+        }
+        let key = (group, query);
+        let known = self.parts.get(&key).cloned();
+        if known.is_none() {
+            self.missing.insert(key);
+        }
+        known
     }
 
     /// Appends the body of the answer to a request, and the events in front of it, to the one and the other. As for [`Union::read`].
@@ -74,7 +111,7 @@ impl<'a> Union<'a> {
             Read::MultiRead(reads) => {
                 multi_read(reads, self.client.dialect, out, |read, out| self.read(read, out))
             }
-            Read::GetEphemerals { .. } => self.ephemerals(read, out),
+            Read::GetEphemerals { prefix } => self.ephemerals(prefix.unwrap_or_default(), out),
             Read::GetAllChildrenNumber { path } => self.descendants(path, out),
             Read::ListRecursive { path, nodes_max } => self.recursive(path, *nodes_max, out),
             Read::Exists { path, .. }
@@ -102,7 +139,7 @@ impl<'a> Union<'a> {
     fn single(&mut self, path: &str, read: &Read<'_>, out: &mut Vec<u8>) -> Result<(), ErrorCode> {
         let (group, map) = self.groups.points().place_of(path);
         self.need(map);
-        let Some(view) = self.groups.get(group) else { return Err(ErrorCode::NoNode) };
+        let Some(view) = self.groups.get(group) else { return self.single_elsewhere(group, path, read, out) };
         if self.groups.points().is_leaving(path) || !view.tree().has_places_of(read) {
             self.has_left = true;
             return Ok(());
@@ -115,6 +152,32 @@ impl<'a> Union<'a> {
             return Ok(());
         }
         view.state.read(self.client, read, Guess::NONE, out)
+    }
+
+    /// A read of a group that is not here.
+    fn single_elsewhere(
+        &mut self,
+        group: u32,
+        path: &str,
+        read: &Read<'_>,
+        out: &mut Vec<u8>,
+    ) -> Result<(), ErrorCode> {
+        let path = path.to_owned();
+        let query = match read {
+            Read::GetData { .. } => PartQuery::Data { path },
+            Read::GetChildren { .. } => PartQuery::Names { path },
+            _ => return Err(ErrorCode::Unimplemented),
+        };
+        self.has_left |= self.groups.points().is_leaving(query.path());
+        let Some(part) = self.part(group, query) else { return Ok(()) };
+        let GroupPart::Znode(Some(found)) = part else {
+            self.has_left = true;
+            return Ok(());
+        };
+        self.shown = self.shown.max(found.shown);
+        self.need(found.shown);
+        out.extend_from_slice(&found.answer?);
+        Ok(())
     }
 
     /// A read of a split point whose children lie in several groups.
@@ -135,34 +198,38 @@ impl<'a> Union<'a> {
         if let Err(error) = result {
             self.shown = self.shown.max(shown);
             self.need(shown);
-            let is_ready = self.needs <= self.as_of;
-            return if is_ready { home.state.watch_read(self.client, read, Err(error)) } else { Ok(()) };
+            return if !self.is_incomplete() {
+                home.state.watch_read(self.client, read, Err(error))
+            } else {
+                Ok(())
+            };
         }
         let stat = data.split_off(data.len() - Stat::BYTES);
         let stat = Stat::decode(&mut Reader::new(&stat)).expect("it was just encoded");
-        let Some(children) = self.children(path, is_exact(read)) else { return Ok(()) };
-        if self.needs > self.as_of {
+        let found = self.children(path, read);
+        if self.is_incomplete() {
             return Ok(());
         }
+        let children: Vec<&ChildrenAsOf> = found.iter().filter_map(|part| part.children.as_ref()).collect();
         let stat = self.merged(&stat, &children);
         self.shown = self.shown.max(own).max(stat.pzxid);
         out.extend_from_slice(&data);
         match read {
             Read::Exists { .. } | Read::GetData { .. } | Read::GetAcl { .. } => stat.encode(out),
-            Read::GetChildren { .. } => put_names(children.iter().flat_map(|one| &one.names), out),
+            Read::GetChildren { .. } => put_names(out, children.iter().flat_map(|one| &one.names)),
             Read::GetChildren2 { .. } => {
-                put_names(children.iter().flat_map(|one| &one.names), out);
+                put_names(out, children.iter().flat_map(|one| &one.names));
                 stat.encode(out);
             }
             Read::FilteredList { filter: ChildFilter::All, .. } => {
-                put_names(children.iter().flat_map(|one| &one.names), out);
+                put_names(out, children.iter().flat_map(|one| &one.names));
                 stat.encode(out);
             }
             Read::FilteredList { filter, .. } => {
-                self.filtered(path, (*filter, false, false), (&children, stat), out)?
+                self.filtered((*filter, false, false), (&found, stat), out)?;
             }
             Read::FilteredListWithStatsAndData { filter, with_stats, with_data, .. } => {
-                self.filtered(path, (*filter, *with_stats, *with_data), (&children, stat), out)?;
+                self.filtered((*filter, *with_stats, *with_data), (&found, stat), out)?;
             }
             _ => unreachable!("the others are about no single znode"),
         }
@@ -170,7 +237,7 @@ impl<'a> Union<'a> {
     }
 
     /// Sets the watch of a read of a split point. One on children that have changed since is told of that instead.
-    fn watch(&mut self, path: &str, read: &Read<'_>, children: &[ChildrenAsOf]) -> Result<(), ErrorCode> {
+    fn watch(&mut self, path: &str, read: &Read<'_>, children: &[&ChildrenAsOf]) -> Result<(), ErrorCode> {
         match children.iter().filter_map(|one| one.next_change).min() {
             Some(zxid) if watched_list(read).is_some() => {
                 let mut event = Vec::new();
@@ -182,20 +249,24 @@ impl<'a> Union<'a> {
         }
     }
 
-    /// Children of a split point in each group; `None` if that is to be asked again later. `is_exact`: what the children hold is shown, too.
-    fn children(&mut self, path: &str, is_exact: bool) -> Option<Vec<ChildrenAsOf>> {
+    /// Children of a split point in each group, as far as they are known.
+    fn children(&mut self, path: &str, read: &Read<'_>) -> Vec<ChildrenPart> {
+        let map = Zxid(self.groups.points().get(path).map_or(0, |point| point.version()));
+        let (is_exact, watch) = (is_exact(read), watched_list(read).is_some());
         let mut found = Vec::new();
-        for group in self.groups.groups {
-            let newest = group.tree().stat(path).map_or(Zxid(0), |stat| stat.pzxid);
-            match group.tree().children_as_of(path, self.as_of) {
-                Some(children) if !is_exact || children.next_change.is_none() => found.push(children),
-                _ => self.need(newest),
+        for group in self.groups.numbers() {
+            let query = PartQuery::Children { path: path.to_owned(), map, is_exact, watch };
+            let Some(GroupPart::Children(part)) = self.part(group, query) else { continue };
+            self.has_left |= part.has_left;
+            if part.children.is_none() {
+                self.need(part.newest);
             }
+            found.push(part);
         }
-        (found.len() == self.groups.groups.len()).then_some(found)
+        found
     }
 
-    fn merged(&self, home: &Stat, children: &[ChildrenAsOf]) -> Stat {
+    fn merged(&self, home: &Stat, children: &[&ChildrenAsOf]) -> Stat {
         let count: usize = children.iter().map(|one| one.names.len()).sum();
         let created = children.iter().fold(0i32, |sum, one| sum.wrapping_add(one.created));
         let pzxid = children.iter().map(|one| one.pzxid).max().unwrap_or(home.pzxid);
@@ -205,35 +276,29 @@ impl<'a> Union<'a> {
 
     fn filtered(
         &mut self,
-        path: &str,
         (filter, with_stats, with_data): (ChildFilter, bool, bool),
-        (children, stat): (&[ChildrenAsOf], Stat),
+        (parts, stat): (&[ChildrenPart], Stat),
         out: &mut Vec<u8>,
     ) -> Result<(), ErrorCode> {
         let (mut names, mut stats, mut data) = (Vec::new(), Vec::new(), Vec::new());
-        for (group, children) in self.groups.groups.iter().zip(children) {
-            for name in &children.names {
-                let path = format!("{path}/{name}");
-                let Some(znode) = group.tree().znode(&path) else { continue };
-                if !allows(&znode.acl, paddock_proto::Perms::READ, self.client.ids()) {
-                    return Err(ErrorCode::NoAuth);
-                }
-                let is_ephemeral = matches!(znode.kind, ZnodeKind::Ephemeral(_));
-                let is_wanted = match filter {
-                    ChildFilter::All => true,
-                    ChildFilter::Persistent => !is_ephemeral,
-                    ChildFilter::Ephemeral => is_ephemeral,
-                };
-                if is_wanted {
-                    let stat = group.tree().stat(&path).expect("the znode is there");
-                    self.shown = self.shown.max(stat.czxid).max(stat.mzxid).max(stat.pzxid);
-                    names.push(name);
-                    stats.push(stat);
-                    data.push(znode.data);
-                }
+        for (name, child) in parts.iter().flat_map(|part| &part.znodes) {
+            if !child.may_read {
+                return Err(ErrorCode::NoAuth);
+            }
+            let is_wanted = match filter {
+                ChildFilter::All => true,
+                ChildFilter::Persistent => !child.is_ephemeral,
+                ChildFilter::Ephemeral => child.is_ephemeral,
+            };
+            if is_wanted {
+                let stat = &child.stat;
+                self.shown = self.shown.max(stat.czxid).max(stat.mzxid).max(stat.pzxid);
+                names.push(name);
+                stats.push(stat);
+                data.push(&child.data);
             }
         }
-        put_names(names.into_iter(), out);
+        put_names(out, names.into_iter());
         stat.encode(out);
         if with_stats || with_data {
             out.put_count(if with_stats { stats.len() } else { 0 });
@@ -245,69 +310,58 @@ impl<'a> Union<'a> {
     }
 
     /// Ephemerals of the client in all groups.
-    fn ephemerals(&mut self, read: &Read<'_>, out: &mut Vec<u8>) -> Result<(), ErrorCode> {
+    fn ephemerals(&mut self, path: &str, out: &mut Vec<u8>) -> Result<(), ErrorCode> {
         let mut paths = Vec::new();
-        for group in self.groups.groups {
-            let mut body = Vec::new();
-            group.tree().read(read, &self.asker(), &mut body)?;
-            let mut reader = Reader::new(&body);
-            for _ in 0..reader.count().unwrap_or_default() {
-                paths.extend(reader.string().map(str::to_owned));
-            }
-            self.shown = self.shown.max(group.tree().zxid());
+        for group in self.groups.numbers() {
+            let query = PartQuery::Ephemerals { path: path.to_owned() };
+            let Some(GroupPart::Paths { found, zxid }) = self.part(group, query) else { continue };
+            paths.extend(found?);
+            self.shown = self.shown.max(zxid);
         }
         paths.sort_unstable();
-        put_names(paths.iter(), out);
+        put_names(out, paths.iter());
         Ok(())
     }
 
-    /// Split points at or below a path, with the other groups that have a stub of them.
-    fn points_below(&self, path: &str) -> Vec<(u32, String)> {
+    /// A path in the home group, and split points at or below it in the other groups, which have stubs of them.
+    fn places_below(&self, path: &str) -> Vec<(u32, String)> {
         let below =
             self.groups.points().iter().filter(|(point, _)| paddock_proto::is_at_or_below(point, path));
-        below
-            .flat_map(|(point, _)| self.groups.numbers().skip(1).map(|group| (group, point.to_owned())))
-            .collect()
+        let stubs =
+            below.flat_map(|(point, _)| self.groups.numbers().skip(1).map(|group| (group, point.to_owned())));
+        std::iter::once((0, path.to_owned())).chain(stubs).collect()
     }
 
     fn descendants(&mut self, path: &str, out: &mut Vec<u8>) -> Result<(), ErrorCode> {
-        let places = std::iter::once((0, path.to_owned())).chain(self.points_below(path));
         let mut sum = 0i32;
-        for (group, path) in places {
-            let Some(view) = self.groups.get(group) else { continue };
-            let mut body = Vec::new();
-            match view.tree().read(&Read::GetAllChildrenNumber { path: &path }, &self.asker(), &mut body) {
-                Ok(()) => sum = sum.wrapping_add(Reader::new(&body).i32().unwrap_or_default()),
+        for (group, path) in self.places_below(path) {
+            let query = PartQuery::Descendants { path };
+            let Some(GroupPart::Number { found, zxid }) = self.part(group, query) else { continue };
+            match found {
+                Ok(number) => sum = sum.wrapping_add(number),
                 Err(error) if group == 0 => return Err(error),
                 Err(_) => {}
             }
-            self.shown = self.shown.max(view.tree().zxid());
+            self.shown = self.shown.max(zxid);
         }
         out.put_i32(sum);
         Ok(())
     }
 
     fn recursive(&mut self, path: &str, nodes_max: u32, out: &mut Vec<u8>) -> Result<(), ErrorCode> {
-        let places = std::iter::once((0, path.to_owned())).chain(self.points_below(path));
         // The nearest first.
-        let mut found: BTreeMap<(usize, String), ()> = BTreeMap::new();
-        for (group, path) in places {
-            let Some(view) = self.groups.get(group) else { continue };
-            let mut body = Vec::new();
-            match view.tree().read(&Read::ListRecursive { path: &path, nodes_max }, &self.asker(), &mut body)
-            {
-                Ok(()) => {}
+        let mut all: BTreeSet<(usize, String)> = BTreeSet::new();
+        for (group, path) in self.places_below(path) {
+            let query = PartQuery::Recursive { path, nodes_max };
+            let Some(GroupPart::Paths { found, zxid }) = self.part(group, query) else { continue };
+            match found {
+                Ok(found) => all.extend(found.into_iter().map(|path| (path.matches('/').count(), path))),
                 Err(error) if group == 0 => return Err(error),
                 Err(_) => continue,
             }
-            let mut reader = Reader::new(&body);
-            for _ in 0..reader.count().unwrap_or_default() {
-                let Ok(path) = reader.string() else { break };
-                found.insert((path.matches('/').count(), path.to_owned()), ());
-            }
-            self.shown = self.shown.max(view.tree().zxid());
+            self.shown = self.shown.max(zxid);
         }
-        put_names(found.keys().take(nodes_max as usize).map(|(_, path)| path), out);
+        put_names(out, all.iter().take(nodes_max as usize).map(|(_, path)| path));
         Ok(())
     }
 
@@ -317,24 +371,35 @@ impl<'a> Union<'a> {
             self.need(self.groups.points().place_of(path).1);
             let point = self.groups.points().get(path).filter(|point| !point.slots().is_home());
             let has_slots = point.is_none_or(|point| self.groups.have_slots_of(path, point));
-            let group = self.groups.points().place_of(path).0;
-            let is_there = self.groups.get(group).is_some_and(|view| view.tree().has_place_of(path));
-            self.has_left |= !has_slots || !is_there || self.groups.points().is_leaving(path);
+            self.has_left |= !has_slots || self.groups.points().is_leaving(path);
         }
-        if self.has_left || self.needs > self.as_of {
-            return;
+        let mut marks = BTreeMap::new();
+        for path in asked.data.iter().chain(&asked.exist).chain(&asked.child) {
+            marks.insert(*path, self.marks(path));
         }
-        let Union { groups, client, .. } = *self;
-        let marks = |path: &str| {
-            let (group, _) = groups.points().place_of(path);
-            let mut marks = ZnodeMarks::of(groups.get(group)?.tree(), path, client)?;
-            if groups.points().get(path).is_some() {
-                let stubs = groups.groups.iter().filter_map(|group| group.tree().stat(path));
-                marks.pzxid = stubs.map(|stat| stat.pzxid).max().unwrap_or(marks.pzxid);
+        if !self.is_incomplete() {
+            let known = |path: &str| marks.get(path).copied().flatten();
+            self.groups.home().state.watches().restore(self.client, asked, known, out);
+        }
+    }
+
+    /// Marks of a znode; those of a split point are of the last change of its children in any group.
+    fn marks(&mut self, path: &str) -> Option<ZnodeMarks> {
+        let own = self.groups.points().place_of(path).0;
+        let stubs = if self.groups.points().get(path).is_some() { self.groups.numbers() } else { 0..0 };
+        let (mut marks, mut newest) = (None, Zxid(0));
+        for group in std::iter::once(own).chain(stubs) {
+            let Some(part) = self.part(group, PartQuery::Marks { path: path.to_owned() }) else { continue };
+            let GroupPart::Marks(Some(found)) = part else {
+                self.has_left = true;
+                continue;
+            };
+            newest = newest.max(found.map_or(Zxid(0), |found| found.pzxid));
+            if group == own {
+                marks = found;
             }
-            Some(marks)
-        };
-        groups.home().state.watches().restore(client, asked, marks, out);
+        }
+        marks.map(|marks| ZnodeMarks { pzxid: marks.pzxid.max(newest), ..marks })
     }
 }
 
@@ -345,10 +410,4 @@ fn is_exact(read: &Read<'_>) -> bool {
         Read::FilteredListWithStatsAndData { .. } => true,
         _ => false,
     }
-}
-
-fn put_names<'n>(names: impl Iterator<Item = &'n String>, out: &mut Vec<u8>) {
-    let names: Vec<&String> = names.collect();
-    out.put_count(names.len());
-    names.iter().for_each(|name| out.put_string(name));
 }

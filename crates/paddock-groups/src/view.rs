@@ -1,8 +1,11 @@
-//! The groups of a member, as a request sees them: their states, and how far each of them has come.
+//! The groups of an ensemble, as a request sees them on one member: the states of those that are here, and how far each of all has come.
 
 use paddock_proto::{MemberNumber, SessionId, Zxid};
 use paddock_state::State;
-use paddock_tree::{Origin, SplitPoint, SplitPoints, Tree};
+use paddock_tree::{MultiOutcome, Origin, SplitPoint, SplitPoints, Tree};
+
+use crate::away::{Guests, LineName};
+use crate::parts::has_own_slots;
 
 /// A group's replica on this member.
 #[derive(Clone, Copy, Debug)]
@@ -20,16 +23,27 @@ impl<'a> GroupView<'a> {
     }
 }
 
-/// All groups of a member by their numbers; the home group is the first.
+/// All groups by their numbers; the home group is the first, and every member has a replica of it.
 #[derive(Clone, Copy, Debug)]
-pub struct Groups<'a> {
-    pub groups: &'a [GroupView<'a>],
-    pub member: MemberNumber,
+pub(crate) struct Groups<'a> {
+    /// Replicas of this member; `None` for a group that it does not have.
+    replicas: &'a [Option<GroupView<'a>>],
+    pub(crate) member: MemberNumber,
+    /// Groups that hosts have for this member.
+    guests: &'a Guests,
 }
 
 impl<'a> Groups<'a> {
+    pub(crate) fn new(
+        replicas: &'a [Option<GroupView<'a>>],
+        member: MemberNumber,
+        guests: &'a Guests,
+    ) -> Groups<'a> {
+        Groups { replicas, member, guests }
+    }
+
     pub(crate) fn home(&self) -> GroupView<'a> {
-        self.groups[0]
+        self.replicas[0].expect("every member has the home group")
     }
 
     pub(crate) fn points(&self) -> &'a SplitPoints {
@@ -37,41 +51,82 @@ impl<'a> Groups<'a> {
     }
 
     pub(crate) fn numbers(&self) -> std::ops::Range<u32> {
-        0..self.groups.len() as u32
+        0..self.replicas.len() as u32
     }
 
+    /// The replica of a group that is here.
     pub(crate) fn get(&self, group: u32) -> Option<GroupView<'a>> {
-        self.groups.get(group as usize).copied()
+        self.replicas.get(group as usize).copied().flatten()
     }
 
-    /// Level of a group's replica; 0 for a group that this member does not have yet.
+    /// Replicas that are here, by their groups' numbers.
+    pub(crate) fn replicas(&self) -> impl Iterator<Item = (u32, GroupView<'a>)> {
+        (0..).zip(self.replicas).filter_map(|(group, view)| Some((group, (*view)?)))
+    }
+
+    /// True for a group that a host has for this member.
+    pub(crate) fn is_away(&self, group: u32) -> bool {
+        self.get(group).is_none() && self.guests.has(group)
+    }
+
+    /// True if a group can be asked: it is here, or has a host.
+    pub(crate) fn can_ask(&self, group: u32) -> bool {
+        self.get(group).is_some() || self.guests.has(group)
+    }
+
+    /// Level of a group's replica, here or at its host; 0 for a group that this member has neither yet.
     pub(crate) fn level(&self, group: u32) -> Zxid {
-        self.get(group).map_or(Zxid(0), |group| group.level)
+        self.get(group).map_or_else(|| self.guests.level(group), |group| group.level)
     }
 
-    /// True if a group takes writes of a session through this member, as far as its replica here knows, from the present owner on.
+    /// Zxid of a group's replica, here or at its host.
+    pub(crate) fn zxid(&self, group: u32) -> Zxid {
+        self.get(group).map_or_else(|| self.guests.zxid(group), |group| group.tree().zxid())
+    }
+
+    /// Stamp up to which no group lacks anything.
+    pub(crate) fn least_level(&self) -> Zxid {
+        self.numbers().map(|group| self.level(group)).min().unwrap_or_default()
+    }
+
+    /// Outcome of the last multi over groups of a session in a group, as far as it is known here.
+    pub(crate) fn multi_outcome(&self, group: u32, session: SessionId) -> Option<&'a MultiOutcome> {
+        match self.get(group) {
+            Some(view) => view.tree().multi_outcome(session),
+            None => self.guests.multi_outcome(group, session),
+        }
+    }
+
+    /// True if a letter to a group's host was answered, or can never be carried out any more.
+    pub(crate) fn is_letter_over(&self, group: u32, line: LineName, number: u64) -> bool {
+        self.guests.is_over(group, line, number)
+    }
+
+    /// True if a group takes writes of a session through this member, or its host, as far as is known here, from the present owner on.
     pub(crate) fn has_owner_in(&self, session: SessionId, group: u32) -> bool {
-        let (home, Some(other)) = (self.home().tree(), self.get(group)) else { return false };
-        other.tree().session_owner(session) == Some(self.member)
-            && other.tree().session_moves(session) == home.session_moves(session)
+        let moves = self.home().tree().session_moves(session);
+        match self.get(group) {
+            Some(other) => {
+                other.tree().session_owner(session) == Some(self.member)
+                    && other.tree().session_moves(session) == moves
+            }
+            None => self.guests.attends(group, session, moves),
+        }
     }
 
-    /// True if each group has the slots of a split point that are its own by the map, and no others, and none is on its way. The home group's replica, whose
-    /// map it is, may be behind the others.
+    /// True if each group that is here has the slots of a split point that are its own by the map, and no others, and none is on its way. The home group's
+    /// replica, whose map it is, may be behind the others.
     pub(crate) fn have_slots_of(&self, path: &str, point: &SplitPoint) -> bool {
-        let has_run = |(first, last, group): (u16, u16, u32)| {
-            group == 0 || self.get(group).is_some_and(|view| view.tree().has_slots(path, first..=last))
-        };
-        let has_no_others = |group: u32| {
-            self.get(group).is_none_or(|view| view.tree().slot_count(path) == point.slots().count(group))
-        };
         point.leaving().is_none()
-            && point.slots().runs().all(has_run)
-            && self.numbers().skip(1).all(has_no_others)
+            && self.replicas().all(|(group, view)| has_own_slots(group, view.tree(), path, point))
     }
 
     /// True if the group has applied something of this start of the process: it takes nothing of an earlier one any more.
     pub(crate) fn knows_start_in(&self, group: u32) -> bool {
-        self.get(group).is_some_and(|group| group.tree().applied_batch(group.origin) > 0)
+        match self.get(group) {
+            Some(group) => group.tree().applied_batch(group.origin) > 0,
+            // Its host sees to that.
+            None => true,
+        }
     }
 }

@@ -9,22 +9,56 @@ use crate::config::HOME;
 
 /// The first byte of a message of another group than home: messages begin with the kind of an ensemble's id, which is less.
 const OF_GROUP: u8 = 0xFF;
+/// The first byte of a letter of a guest to its host about a group, and of one back.
+const TO_HOST: u8 = 0xFE;
+const TO_GUEST: u8 = 0xFD;
 const HEAD_BYTES: usize = 1 + 4;
+
+/// The way of letters about a group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum LetterWay {
+    ToHost,
+    ToGuest,
+}
+
+/// Letters about a group, as they are sent.
+pub(crate) fn seal_letters(way: LetterWay, group: u32, letters: &[u8]) -> Vec<u8> {
+    let first = if way == LetterWay::ToHost { TO_HOST } else { TO_GUEST };
+    with_head(first, group, letters)
+}
+
+/// The way, the group and the letters of a message that has letters.
+pub(crate) fn open_letters(sealed: &[u8]) -> Option<(LetterWay, u32, &[u8])> {
+    let way = match *sealed.first()? {
+        TO_HOST => LetterWay::ToHost,
+        TO_GUEST => LetterWay::ToGuest,
+        _ => return None,
+    };
+    let group = u32::from_be_bytes(*sealed.get(1..)?.first_chunk()?);
+    Some((way, group, sealed.get(HEAD_BYTES..)?))
+}
+
+fn with_head(first: u8, group: u32, message: &[u8]) -> Vec<u8> {
+    let mut sealed = Vec::with_capacity(HEAD_BYTES + message.len());
+    sealed.push(first);
+    sealed.extend_from_slice(&group.to_be_bytes());
+    sealed.extend_from_slice(message);
+    sealed
+}
 
 /// A message of a group, as it is sent.
 pub(crate) fn seal(group: GroupNumber, message: Vec<u8>) -> Vec<u8> {
     if group == HOME {
         return message;
     }
-    let mut sealed = Vec::with_capacity(HEAD_BYTES + message.len());
-    sealed.push(OF_GROUP);
-    sealed.extend_from_slice(&group.0.to_be_bytes());
-    sealed.extend_from_slice(&message);
-    sealed
+    with_head(OF_GROUP, group.0, &message)
 }
 
 /// True if a message, as a member has sent it, is about the log, the leader or the members, as most are, and not about a snapshot.
 pub fn is_of_log(sealed: &[u8]) -> bool {
+    if open_letters(sealed).is_some() {
+        return true;
+    }
     let head_bytes = if sealed.first() == Some(&OF_GROUP) { HEAD_BYTES } else { 0 };
     sealed.get(head_bytes..).is_some_and(paddock_replica::is_of_log)
 }

@@ -9,7 +9,7 @@ mod routing;
 
 use std::sync::Arc;
 
-use paddock_groups::{Carrier, Router};
+use paddock_groups::{Carrier, Hosting, Router};
 use paddock_proto::MemberNumber;
 use paddock_replica::{
     Applied, Cluster, Effects, Group, Input, Install, LogEntry, MemberFacts, Presence, Replica,
@@ -30,7 +30,7 @@ use crate::recovery::{self, Found, RecoveryError};
 use crate::snapshots::{Mark, Snapshots, Taken};
 use crate::{Clock, Config, Shell, StateLock};
 use crate::{addressed, diverged, identity};
-use routing::RoutedState;
+use routing::{MapFacts, RoutedState};
 
 // Every entry that the replica gives can be written.
 const _: () = assert!(LogEntry::PAYLOAD_BYTES_MAX <= PAYLOAD_BYTES_MAX);
@@ -159,6 +159,8 @@ pub struct Member {
     mail: Outboxes,
     /// Present from the moment on at which znodes are spread over several groups.
     router: Option<Router>,
+    /// Groups that this member has for others.
+    hosting: Hosting,
     /// The way of what the groups are to have of each other.
     carrier: Carrier,
     /// While the log is replayed, if it holds anything behind the snapshot.
@@ -209,12 +211,13 @@ impl Member {
             unmarked_since_ms: None,
             mail: Outboxes::new(1),
             router: None,
+            hosting: Hosting::default(),
             carrier: Carrier::default(),
             replay,
             _locks: locks,
         };
         member.begin_others(others, &state, now);
-        member.follow_map(state.tree().split_points().are_spread(), 1);
+        member.follow_map(MapFacts::of(state.tree()), 1);
         Ok((member, state))
     }
 
@@ -295,6 +298,9 @@ impl Member {
 
     /// A message of another member, for the group that it names.
     fn take_message(&mut self, now: Now, from: u64, sealed: Vec<u8>) {
+        if let Some((way, group, letters)) = addressed::open_letters(&sealed) {
+            return self.take_letters(number_of(from), way, (group, letters));
+        }
         let opened = addressed::open(sealed);
         let opened = opened.and_then(|(number, bytes)| Some((self.place_of(number)?, bytes)));
         match opened {
@@ -328,6 +334,7 @@ impl Member {
         self.step_all(now, || Input::Tick);
         self.carrier.tick();
         self.router.iter_mut().for_each(Router::tick);
+        self.hosting.tick();
         self.carry_between_groups();
         if self.unmarked_since_ms.is_some_and(|since_ms| now.monotonic_ms - since_ms >= QUIET_MS) {
             self.mark()?;
@@ -445,7 +452,7 @@ impl Member {
 
     /// Carries out the effects that concern other members and need not wait for the disk.
     fn talk(&mut self, at: usize, shell: &mut impl Shell) {
-        let are_several = self.groups.len() > 1;
+        let are_several = self.router.is_some();
         let MemberGroup { number, group, effects, snapshots, incoming, .. } = &mut self.groups[at];
         effects.differing.drain(..).for_each(|member| shell.raise_alarm(number_of(member)));
         for (from, cluster) in effects.foreign.drain(..) {
@@ -504,21 +511,21 @@ impl Member {
         match own_state {
             Some(state) => {
                 state.write(|state| put(state, &mut self.mail));
-                self.end_routes(shell);
+                self.end_routes(at, shell);
                 self.take_mail(at, shell);
                 self.follow_received(at);
             }
             None => {
                 let carrier = &mut self.carrier;
-                let (mut are_spread, mut workers) = (false, 0);
+                let (mut map, mut workers) = (MapFacts::default(), 0);
                 shell.change(|state, outboxes| {
                     put(state, outboxes);
                     carrier.follow_home(state.tree());
-                    are_spread = state.tree().split_points().are_spread();
+                    map = MapFacts::of(state.tree());
                     workers = outboxes.workers();
                 });
-                self.end_routes(shell);
-                self.follow_map(are_spread, workers);
+                self.end_routes(at, shell);
+                self.follow_map(map, workers);
                 shell.members_changed();
                 self.found_new_groups(now);
             }
@@ -618,7 +625,7 @@ impl Member {
 
     /// Applies what a group has committed and sends the answers.
     fn apply(&mut self, at: usize, shell: &mut impl Shell) {
-        let are_several = self.groups.len() > 1;
+        let are_several = self.router.is_some();
         let MemberGroup { effects, own_state, .. } = &self.groups[at];
         if effects.committed.is_empty() && !effects.locals {
             return;
@@ -636,7 +643,7 @@ impl Member {
         let mut replica = Replica::new(&mut self.presence, group);
         let mut applied = Applied::default();
         let Member { carrier, mail, router, .. } = self;
-        let (mut are_spread, mut workers) = (false, 0);
+        let (mut map, mut workers) = (MapFacts::default(), 0);
         shell.apply(&mut |mut held| {
             if let Some(router) = router.as_mut() {
                 let workers = held.parts().1.workers();
@@ -652,7 +659,7 @@ impl Member {
             if are_several {
                 let tree = held.parts().0.tree();
                 carrier.follow_home(tree);
-                are_spread = tree.split_points().are_spread();
+                map = MapFacts::of(tree);
                 workers = held.parts().1.workers();
             }
         });
@@ -665,7 +672,7 @@ impl Member {
         }
         self.found_new_groups(now);
         if are_several {
-            self.follow_map(are_spread, workers);
+            self.follow_map(map, workers);
             self.take_mail(0, shell);
             self.carry_between_groups();
         }
@@ -708,6 +715,7 @@ fn replica_options(config: &Config) -> ReplicaOptions {
         entry_bytes_kept: config.settings.entry_bytes_kept,
         linearizable_reads: config.linearizable_reads,
         group_count: config.settings.group_count,
+        group_replicas: config.group_replicas,
         split_points: config.settings.split_points.clone(),
         stamps: config.stamps,
         known_level: config.known_level,

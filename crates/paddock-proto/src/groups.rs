@@ -30,6 +30,8 @@ pub enum GroupsCommand<'a> {
     Given { path: &'a str, first: u16, portion: u32, is_last: bool, above: Zxid, znodes: &'a [u8] },
     /// A session's, one of whose commands met a slot that is not this group's: those that come from now on are carried out again.
     GoOn,
+    /// In the home group: `guest` has no replica of another group, and `host` reads and writes there for it. A guest that is its own host has a replica.
+    Host { guest: MemberNumber, group: u32, host: MemberNumber },
 }
 
 /// Word of a group on its part of a multi.
@@ -64,6 +66,8 @@ pub enum StreamItem<'a> {
     Prepare { multi: i64, command: &'a [u8] },
     /// A multi is carried out, or is not.
     Settle { multi: i64, is_done: bool },
+    /// Writes of sessions of `guest` come through `host` from now on, and no other member.
+    Host { guest: MemberNumber, host: MemberNumber },
 }
 
 const SPLIT: u8 = 1;
@@ -77,6 +81,7 @@ const GO_ON: u8 = 8;
 const MULTI: u8 = 9;
 const VOTE: u8 = 10;
 const GIVEN: u8 = 11;
+const HOST: u8 = 12;
 const SPLIT_POINT: u8 = 1;
 const SESSION: u8 = 2;
 const END: u8 = 3;
@@ -86,6 +91,7 @@ const PREPARE: u8 = 6;
 const SETTLE: u8 = 7;
 const LEAVE: u8 = 8;
 const TAKEN: u8 = 9;
+const HOST_OF: u8 = 10;
 const YES: u8 = 0;
 const NO: u8 = 1;
 const BUSY: u8 = 2;
@@ -130,6 +136,12 @@ impl<'a> GroupsCommand<'a> {
                 out.put_i64(at_least.0);
             }
             GroupsCommand::GoOn => out.push(GO_ON),
+            GroupsCommand::Host { guest, group, host } => {
+                out.push(HOST);
+                for number in [guest, group, host] {
+                    out.put_i32(*number as i32);
+                }
+            }
             GroupsCommand::Multi { request } => {
                 out.push(MULTI);
                 out.put_buffer(Some(request));
@@ -172,6 +184,10 @@ impl<'a> GroupsCommand<'a> {
             }),
             MARK => Ok(GroupsCommand::Mark { at_least: Zxid(r.i64()?) }),
             GO_ON => Ok(GroupsCommand::GoOn),
+            HOST => {
+                let mut number = || Ok::<u32, DecodeError>(r.i32()? as u32);
+                Ok(GroupsCommand::Host { guest: number()?, group: number()?, host: number()? })
+            }
             MULTI => Ok(GroupsCommand::Multi { request: r.buffer()?.ok_or(DecodeError::UnexpectedNull)? }),
             GIVEN => {
                 let (path, first, _) = read_slots(r)?;
@@ -195,7 +211,13 @@ impl<'a> GroupsCommand<'a> {
 impl<'a> StreamItem<'a> {
     /// True if it changes znodes, or where they are.
     pub fn changes_znodes(&self) -> bool {
-        !matches!(self, StreamItem::Session { .. } | StreamItem::Prepare { .. } | StreamItem::Taken { .. })
+        !matches!(
+            self,
+            StreamItem::Session { .. }
+                | StreamItem::Prepare { .. }
+                | StreamItem::Taken { .. }
+                | StreamItem::Host { .. }
+        )
     }
 
     /// Appends the item.
@@ -244,6 +266,11 @@ impl<'a> StreamItem<'a> {
                 out.put_i64(*multi);
                 out.put_bool(*is_done);
             }
+            StreamItem::Host { guest, host } => {
+                out.push(HOST_OF);
+                out.put_i32(*guest as i32);
+                out.put_i32(*host as i32);
+            }
         }
     }
 
@@ -283,6 +310,7 @@ impl<'a> StreamItem<'a> {
                 Ok(StreamItem::Prepare { multi, command: r.buffer()?.ok_or(DecodeError::UnexpectedNull)? })
             }
             SETTLE => Ok(StreamItem::Settle { multi: r.i64()?, is_done: r.bool()? }),
+            HOST_OF => Ok(StreamItem::Host { guest: r.i32()? as u32, host: r.i32()? as u32 }),
             other => Err(DecodeError::UnknownValue { field: "item of a stream", value: other.into() }),
         }
     }

@@ -7,7 +7,8 @@ use raft::eraftpb::{Entry, EntryType, Message, MessageType};
 
 use crate::batch::is_floor;
 use crate::log_entry::{
-    CHANGE, COMMANDS, COMMANDS_WITH_FLOOR, FOUNDING, GROUPS, LEVEL, PROMOTION, REFOUNDING, ROSTER,
+    CHANGE, COMMANDS, COMMANDS_WITH_FLOOR, FOUNDING, GROUPS, LEVEL, PLACED_GROUPS, PROMOTION, REFOUNDING,
+    ROSTER,
 };
 use crate::membership::{MembershipStep, StepTo};
 use crate::{LogEntry, Membership};
@@ -23,8 +24,9 @@ pub(crate) enum ConfigurationEntry {
     Refounding { membership: Membership, cluster: u64, members: String },
     /// All members know these features: they may be used from here on.
     Level(RaisedLevel),
-    /// From here on there are `count` groups with the home group; these members begin those that are new.
-    Groups { count: u32, founders: Membership },
+    /// From here on there are `count` groups with the home group; these members begin those that are new. Each of those has
+    /// `replicas` replicas, or one on each member if that is 0.
+    Groups { count: u32, founders: Membership, replicas: u32 },
     /// In a group beside the home group: it comes to this roster, unless it has come to a later one.
     Roster(Roster),
     /// In the home group: all groups are prepared for the change of members whose roster has this number.
@@ -35,7 +37,10 @@ impl ConfigurationEntry {
     /// `None` for commands.
     pub(crate) fn decode(payload: &[u8]) -> Option<ConfigurationEntry> {
         let (kind, body) = payload.split_first()?;
-        let is_one = matches!(*kind, FOUNDING | CHANGE | REFOUNDING | LEVEL | GROUPS | ROSTER | PROMOTION);
+        let is_one = matches!(
+            *kind,
+            FOUNDING | CHANGE | REFOUNDING | LEVEL | GROUPS | ROSTER | PROMOTION | PLACED_GROUPS
+        );
         is_one.then(|| ConfigurationEntry::read(*kind, body).expect("what is in the log is whole"))
     }
 
@@ -59,7 +64,14 @@ impl ConfigurationEntry {
             GROUPS => {
                 let (count, founders) = body.split_first_chunk::<4>()?;
                 let (count, founders) = (u32::from_be_bytes(*count), Membership::decode(founders)?);
-                Some(ConfigurationEntry::Groups { count, founders })
+                Some(ConfigurationEntry::Groups { count, founders, replicas: 0 })
+            }
+            PLACED_GROUPS => {
+                let (count, body) = body.split_first_chunk::<4>()?;
+                let (replicas, founders) = body.split_first_chunk::<4>()?;
+                let [count, replicas] = [count, replicas].map(|number| u32::from_be_bytes(*number));
+                let founders = Membership::decode(founders)?;
+                Some(ConfigurationEntry::Groups { count, founders, replicas })
             }
             ROSTER => decode_roster(body).map(ConfigurationEntry::Roster),
             PROMOTION => {
@@ -92,9 +104,12 @@ impl ConfigurationEntry {
                 out.extend_from_slice(&level.0.to_be_bytes());
                 out.extend_from_slice(since.as_bytes());
             }
-            ConfigurationEntry::Groups { count, founders } => {
-                out.push(GROUPS);
+            ConfigurationEntry::Groups { count, founders, replicas } => {
+                out.push(if *replicas == 0 { GROUPS } else { PLACED_GROUPS });
                 out.extend_from_slice(&count.to_be_bytes());
+                if *replicas > 0 {
+                    out.extend_from_slice(&replicas.to_be_bytes());
+                }
                 out.extend(founders.encode());
             }
             ConfigurationEntry::Roster(roster) => {
@@ -186,7 +201,7 @@ impl LogEntry {
 
     /// True if there are more groups from this entry on.
     pub fn founds_groups(&self) -> bool {
-        self.payload.first() == Some(&GROUPS)
+        matches!(self.payload.first(), Some(&GROUPS | &PLACED_GROUPS))
     }
 
     /// The level to which this entry raises the ensemble.
@@ -200,7 +215,7 @@ impl LogEntry {
 
     /// Number of groups that there are from this entry on, with the home group, if it founds any.
     pub fn founded_groups(&self) -> Option<u32> {
-        let is_one = self.payload.first() == Some(&GROUPS);
+        let is_one = matches!(self.payload.first(), Some(&GROUPS | &PLACED_GROUPS));
         match is_one.then(|| ConfigurationEntry::decode(&self.payload))?? {
             ConfigurationEntry::Groups { count, .. } => Some(count),
             _ => None,
@@ -290,7 +305,16 @@ mod tests {
             ConfigurationEntry::Change(Vec::new()),
             ConfigurationEntry::Refounding { membership, cluster: 7, members },
             ConfigurationEntry::Level(RaisedLevel { level: FeatureLevel(258), since: "1.2.0".to_owned() }),
-            ConfigurationEntry::Groups { count: 300, founders: Membership::new(vec![1, 2], vec![3]) },
+            ConfigurationEntry::Groups {
+                count: 300,
+                founders: Membership::new(vec![1, 2], vec![3]),
+                replicas: 0,
+            },
+            ConfigurationEntry::Groups {
+                count: 3,
+                founders: Membership::new(vec![1, 2], vec![]),
+                replicas: 2,
+            },
             ConfigurationEntry::Roster(roster(None)),
             ConfigurationEntry::Roster(roster(Some("server.300=c:1:2:observer\n"))),
             ConfigurationEntry::Promotion { roster: 5 },

@@ -31,3 +31,5 @@ pub(crate) const GROUPS: u8 = 8;
 pub(crate) const ROSTER: u8 = 9;
 /// Word in the home group that all groups are prepared for a roster: see `rosters.rs`.
 pub(crate) const PROMOTION: u8 = 10;
+/// The payload's first byte is this: groups are founded with fewer replicas than there are members.
+pub(crate) const PLACED_GROUPS: u8 = 11;

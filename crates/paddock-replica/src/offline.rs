@@ -37,7 +37,9 @@ pub fn apply_and_tell(tree: &mut Tree, entry: &LogEntry, tell: &mut dyn FnMut(&T
     match &configuration {
         ConfigurationEntry::Refounding { cluster, members, .. } => tree.refound_ensemble(*cluster, members),
         ConfigurationEntry::Level(raised) => tree.raise_level(raised),
-        ConfigurationEntry::Groups { count, founders } => found_groups(tree, *count, founders),
+        ConfigurationEntry::Groups { count, founders, replicas } => {
+            found_groups(tree, *count, founders, *replicas);
+        }
         ConfigurationEntry::Roster(roster) => {
             tree.follow_roster(roster);
         }
@@ -51,12 +53,13 @@ pub fn apply_and_tell(tree: &mut Tree, entry: &LogEntry, tell: &mut dyn FnMut(&T
 
 /// Notes groups in the state of the home group, which these members found. At a level without groups there are none, on any member; nor are there
 /// while members are being changed, since the groups would keep those from before.
-pub(crate) fn found_groups(tree: &mut Tree, count: u32, founders: &Membership) {
+pub(crate) fn found_groups(tree: &mut Tree, count: u32, founders: &Membership, replicas: u32) {
     let is_changing = tree.ensemble().is_some_and(|ensemble| ensemble.target.is_some());
-    if tree.feature_level() >= FeatureLevel::SEVERAL_GROUPS && !is_changing {
+    let needed = if replicas == 0 { FeatureLevel::SEVERAL_GROUPS } else { FeatureLevel::HOSTS };
+    if tree.feature_level() >= needed && !is_changing {
         let numbers = |ids: &[u64]| ids.iter().filter_map(|id| member_number(*id)).collect();
         let (voters, learners) = (numbers(&founders.voters), numbers(&founders.learners));
-        tree.found_groups(count, GroupFounders { voters, learners });
+        tree.found_groups_with(count, GroupFounders { voters, learners }, replicas);
     }
 }
 

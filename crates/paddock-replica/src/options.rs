@@ -38,6 +38,8 @@ pub struct ReplicaOptions {
     pub level_max: FeatureLevel,
     /// Number of Raft groups, with the home group, that the ensemble is to have: while this member leads, it founds those that are missing.
     pub group_count: u32,
+    /// Replicas of each group that is founded, beside the home group; 0 for one on each member.
+    pub group_replicas: u32,
     /// Split points that the ensemble is to have: while this member leads, it adds those that are missing once there are several groups.
     pub split_points: SplitPaths,
     /// Seed of the election timeouts: the same seed makes the same choices.

@@ -1,8 +1,8 @@
 //! Parts that a member has once, however many groups it holds: its disk and its process, the ensemble, its clients.
 
-use paddock_proto::Zxid;
+use paddock_proto::{MemberNumber, Zxid};
 use paddock_state::{ConnId, Now, WatchTable};
-use paddock_tree::{FeatureLevel, UnknownLevel};
+use paddock_tree::{FeatureLevel, Tree, UnknownLevel};
 
 use crate::contact::Contact;
 use crate::feature_levels::FeatureLevels;
@@ -10,6 +10,7 @@ use crate::file_lists::FileLists;
 use crate::gates::Gates;
 use crate::own_cluster::OwnCluster;
 use crate::processes::Processes;
+use crate::raft_id::raft_id;
 use crate::rosters::Rosters;
 use crate::sessions::Sessions;
 use crate::stamps::MemberClocks;
@@ -85,6 +86,15 @@ impl Presence {
     /// The watch table of the member.
     pub fn watches(&self) -> &WatchTable {
         self.sessions.watches()
+    }
+
+    /// Members that have a replica of a group and are there, those first that this one is to ask first: each guest begins with another one.
+    pub fn hosts_of(&self, home: &Tree, group: u32, now: Now) -> Vec<MemberNumber> {
+        let replicas = home.groups().founders(group).map(|founders| founders.voters).unwrap_or_default();
+        let own = self.options.member;
+        let first = replicas.iter().filter(|member| raft_id(**member) < own).count();
+        let around = replicas.iter().cycle().skip(first).take(replicas.len()).copied();
+        around.filter(|member| self.processes.is_there(raft_id(*member), now.monotonic_ms)).collect()
     }
 
     /// The largest stamp that any group can have given by now.

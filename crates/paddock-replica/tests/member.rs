@@ -36,6 +36,7 @@ fn options() -> ReplicaOptions {
         work_at_once: WORK_AT_ONCE,
         entry_bytes_kept: 8 << 20,
         group_count: 1,
+        group_replicas: 0,
         split_points: Default::default(),
         linearizable_reads: false,
         stamps: false,

@@ -41,6 +41,9 @@ struct Arguments {
     /// The number of Raft groups; out of the seed if it is not given
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..=16))]
     groups: Option<u32>,
+    /// The number of replicas of each group beside the home group; one on each member if it is not given
+    #[arg(long, value_name = "COUNT", requires = "groups", value_parser = clap::value_parser!(u32).range(1..=5))]
+    replicas: Option<u32>,
     /// Theme of the runs; out of the seed if it is not given, and mostly everything
     #[arg(long, value_name = "THEME")]
     about: Option<Theme>,
@@ -92,7 +95,8 @@ impl Arguments {
     fn wanted(&self) -> Choices {
         let members = self.members.as_deref().map(|members| members.parse().expect("clap has checked it"));
         let faults = self.faults.clone().map(|Numbers(numbers)| numbers);
-        Choices { members, groups: self.groups, minutes: self.minutes, theme: self.about, faults }
+        let (groups, replicas) = (self.groups, self.replicas);
+        Choices { members, groups, replicas, minutes: self.minutes, theme: self.about, faults }
     }
 
     /// World of a seed.
@@ -112,11 +116,12 @@ impl Arguments {
         let mirror = self.mirror.then(|| " --mirror".to_owned());
         let members = self.members.as_ref().map(|members| format!(" --members {members}"));
         let groups = self.groups.map(|groups| format!(" --groups {groups}"));
+        let replicas = self.replicas.map(|replicas| format!(" --replicas {replicas}"));
         let minutes = self.minutes.map(|minutes| format!(" --minutes {minutes}"));
         let theme = self.about.as_ref().and_then(Theme::to_possible_value);
         let about = theme.map(|theme| format!(" --about {}", theme.get_name()));
         let faults = self.faults.as_ref().map(|numbers| format!(" --faults {numbers}"));
-        let options = [etcd, mirror, members, groups, minutes, about, faults];
+        let options = [etcd, mirror, members, groups, replicas, minutes, about, faults];
         let options: String = options.into_iter().flatten().collect();
         format!("cargo run --profile sim -p paddock-sim -- --seed {seed}{options}")
     }

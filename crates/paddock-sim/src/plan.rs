@@ -14,6 +14,8 @@ use paddock_chance::Chance;
 pub(crate) struct Choices {
     pub(crate) members: Option<u8>,
     pub(crate) groups: Option<u32>,
+    /// Replicas of each group beside the home group.
+    pub(crate) replicas: Option<u32>,
     pub(crate) minutes: Option<u64>,
     pub(crate) theme: Option<Theme>,
     /// The numbers of the faults that happen; all do if this is not given.
@@ -56,7 +58,7 @@ impl RunPlan {
         let lags = has_groups && Chance::of(seed, "lagging homes").one_in(10);
         let thrown = if lags { Theme::LaggingHomes } else { thrown };
         let theme = wanted.theme.unwrap_or(thrown);
-        let changes_members = members > 1 && theme.changes_members(&mut dice);
+        let changes_members = members > 1 && theme.changes_members(&mut dice) && wanted.replicas.is_none();
         let spares = if changes_members { dice.below(3) as u8 } else { 0 };
         let is_upgraded = theme == Theme::Upgrades && members > 1;
         let spares = if is_upgraded { spares.max(1) } else { spares };
@@ -98,6 +100,7 @@ impl RunPlan {
         let thrown = if thrown.one_in(4) { thrown.between(2, 8) as u32 } else { 1 };
         let thrown = if is_upgraded { 1 } else { thrown };
         settings.groups = wanted.groups.unwrap_or(thrown);
+        settings.replicas = wanted.replicas.unwrap_or(0);
         // A state that is wrong in memory is judged by the home group's model, which then is none.
         let may_spread = settings.groups > 1 && !is_upgraded && theme != Theme::WrongStates;
         settings.moves_slots = may_spread && Chance::of(seed, "slots").one_in(2);

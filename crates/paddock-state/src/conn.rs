@@ -11,11 +11,36 @@ pub struct ConnId(u64);
 
 impl ConnId {
     const WORKER_SHIFT: u32 = 48;
+    /// Bit of the numbers of connections that stand for clients of other members. Those of workers are below.
+    const OF_GUESTS: u64 = 1 << (ConnId::WORKER_SHIFT - 1);
 
     #[inline]
     pub fn new(worker: usize, number: u64) -> ConnId {
-        assert!(number < 1 << ConnId::WORKER_SHIFT, "connection numbers of a worker have 48 bits");
+        assert!(number < ConnId::OF_GUESTS, "connection numbers of a worker have 47 bits");
         ConnId((worker as u64) << ConnId::WORKER_SHIFT | number)
+    }
+
+    /// A connection whose number is not one of a worker's: it stands for a client of another member, for which this one is the host. Numbers are counted
+    /// from 0.
+    pub fn of_guest(number: u64) -> ConnId {
+        assert!(number < ConnId::OF_GUESTS, "connection numbers of guests have 47 bits");
+        ConnId(ConnId::OF_GUESTS | number)
+    }
+
+    /// True if the connection stands for a client of another member.
+    #[inline]
+    pub fn is_of_guest(self) -> bool {
+        self.0 & ConnId::OF_GUESTS != 0
+    }
+
+    /// The connection as a number, for those that have to name it to another member.
+    pub fn to_u64(self) -> u64 {
+        self.0
+    }
+
+    /// The connection that [`ConnId::to_u64`] has named.
+    pub fn from_u64(number: u64) -> ConnId {
+        ConnId(number)
     }
 
     #[inline]
@@ -42,6 +67,11 @@ impl Client {
     #[inline]
     pub fn with_dialect(self, dialect: Dialect) -> Client {
         Client { dialect, ..self }
+    }
+
+    #[inline]
+    pub fn with_conn(self, conn: ConnId) -> Client {
+        Client { conn, ..self }
     }
 
     #[inline]

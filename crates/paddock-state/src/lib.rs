@@ -29,5 +29,6 @@ pub use outbox::{Connected, EventMail, Outbox, Outboxes, Parcel};
 pub use serving::Serving;
 pub use state::State;
 pub use watches::{
-    FiredWatches, RefusedWatches, WatchLimits, WatchStatistics, WatchSummary, WatchTable, ZnodeMarks,
+    FiredWatches, RefusedWatches, WatchLimits, WatchStatistics, WatchSummary, WatchTable, Woken, ZnodeMarks,
+    guest_event,
 };

@@ -11,6 +11,7 @@
 //! event for each change of each path.
 
 mod gradual;
+pub mod guest_event;
 mod limits;
 mod number_set;
 mod path;
@@ -26,7 +27,7 @@ use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 
 use paddock_proto::{
-    AddWatchMode, EventKind, Perms, SessionId, WatchEvent, WatcherKind, Zxid, parent_and_name,
+    Acl, AddWatchMode, EventKind, Perms, SessionId, WatchEvent, WatcherKind, Zxid, parent_and_name,
 };
 use paddock_tree::{Change, allows};
 
@@ -39,7 +40,7 @@ use path::{DataWatchers, PathWatches};
 pub use restore::ZnodeMarks;
 use slots::Slots;
 pub use statistics::{FiredWatches, WatchStatistics};
-pub use table::WatchTable;
+pub use table::{WatchTable, Woken};
 
 /// A set of watch modes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -353,6 +354,11 @@ impl Watches {
         }
     }
 
+    /// True if the connection watches a znode or its children, in whatever mode.
+    pub(crate) fn is_watched_by(&self, conn: ConnId, path: &str) -> bool {
+        self.interest(conn, path).is_some_and(|interest| !interest.is_empty())
+    }
+
     pub(crate) fn contains(&self, conn: ConnId, path: &str, kind: WatcherKind) -> bool {
         self.interest(conn, path).is_some_and(|interest| interest.has(meant_by(kind)))
     }
@@ -529,7 +535,7 @@ impl Watches {
         let wakes = woken_by(change.kind);
         let mut told = path.map_or_else(Vec::new, |path| self.paths.get(path).watchers(wakes));
         if change.kind != EventKind::NodeChildrenChanged {
-            self.add_recursive_above(change, &mut told);
+            self.add_recursive_above(&change.path, &mut told);
         }
         // Of who is gone there may be watches that have not been removed.
         let there = told.iter().map(|watcher| self.watchers.get(*watcher)).filter(|watcher| !watcher.is_gone);
@@ -539,7 +545,13 @@ impl Watches {
         there.dedup_by_key(|(conn, _)| *conn);
         self.statistics.fired(change.kind, there.len());
 
-        let mut mail = out.event(WatchEvent { kind: change.kind, path: &change.path, zxid });
+        let event = WatchEvent { kind: change.kind, path: &change.path, zxid };
+        if there.iter().any(|(conn, _)| conn.is_of_guest()) {
+            let bytes = guest_event::encode(event, change.readers.as_deref());
+            let of_guests = there.extract_if(.., |(conn, _)| conn.is_of_guest());
+            of_guests.for_each(|(conn, _)| out.event_bytes(conn, &bytes));
+        }
+        let mut mail = out.event(event);
         for (conn, client) in there {
             let readers = change.readers.as_ref();
             if readers.is_none_or(|acl| allows(acl, Perms::READ, client.ids())) {
@@ -551,14 +563,48 @@ impl Watches {
         }
     }
 
+    /// Wakes one connection, as [`Watches::fire`] wakes all.
+    pub(crate) fn wake(
+        &mut self,
+        conn: ConnId,
+        kind: EventKind,
+        path: &str,
+        readers: Option<&[Acl]>,
+    ) -> Woken {
+        let Some(watcher) = self.watcher_of(conn) else { return Woken::NoWatch };
+        let wakes = woken_by(kind);
+        let own = self.path_of(path);
+        let own = own.filter(|own| self.paths.get(*own).watchers(wakes).contains(&watcher));
+        let mut above = Vec::new();
+        if kind != EventKind::NodeChildrenChanged {
+            self.add_recursive_above(path, &mut above);
+        }
+        if own.is_none() && !above.contains(&watcher) {
+            return Woken::NoWatch;
+        }
+        self.statistics.fired(kind, 1);
+        let client = &self.watchers.get(watcher).client;
+        let may_hear = readers.is_none_or(|acl| allows(acl, Perms::READ, client.ids()));
+        if let Some(own) = own {
+            self.reduce(watcher, own, one_shot(wakes));
+        }
+        if may_hear { Woken::Told } else { Woken::Unheard }
+    }
+
+    /// True if a connection has shown an identity that may read what has this ACL.
+    pub(crate) fn may_hear(&self, conn: ConnId, readers: &[Acl]) -> bool {
+        let watcher = || self.watcher_of(conn).map(|watcher| &self.watchers.get(watcher).client);
+        let client = self.identified.get(&conn).or_else(watcher);
+        client.is_some_and(|client| allows(readers, Perms::READ, client.ids()))
+    }
+
     /// Watchers of a whole tree that a change is in.
-    fn add_recursive_above(&self, change: &Change<'_>, told: &mut Vec<u32>) {
+    fn add_recursive_above(&self, path: &str, told: &mut Vec<u32>) {
         if self.counts.recursive == 0 {
             return;
         }
         let recursive = Interest { data: Modes::RECURSIVE, ..Interest::default() };
-        let ancestors =
-            std::iter::successors(Some(&*change.path), |path| Some(parent_and_name(path)?.0)).skip(1);
+        let ancestors = std::iter::successors(Some(path), |path| Some(parent_and_name(path)?.0)).skip(1);
         for path in ancestors.filter_map(|path| self.path_of(path)) {
             told.extend(self.paths.get(path).watchers(recursive));
         }
@@ -566,8 +612,7 @@ impl Watches {
 
     /// Removes the one-shot watches that a change has woken.
     fn forget_fired(&mut self, path: u32, wakes: Interest) {
-        let standard = |modes: Modes| if modes.is_empty() { modes } else { Modes::STANDARD };
-        let fired = Interest { data: standard(wakes.data), children: standard(wakes.children) };
+        let fired = one_shot(wakes);
         for watcher in self.paths.get(path).watchers(fired) {
             self.reduce(watcher, path, fired);
         }
@@ -598,6 +643,12 @@ fn interest_of(mode: AddWatchMode) -> Interest {
         // A recursive watch is told of children by their own events, so it does not watch the list of children.
         AddWatchMode::PersistentRecursive => Interest { data: Modes::RECURSIVE, children: Modes::default() },
     }
+}
+
+/// The one-shot watches among these.
+fn one_shot(wakes: Interest) -> Interest {
+    let standard = |modes: Modes| if modes.is_empty() { modes } else { Modes::STANDARD };
+    Interest { data: standard(wakes.data), children: standard(wakes.children) }
 }
 
 fn meant_by(kind: WatcherKind) -> Interest {

@@ -133,6 +133,9 @@ fn between_groups(command: &GroupsCommand<'_>) -> CommandWords {
         }
         GroupsCommand::Mark { at_least } => about("mark", format!("at least {at_least}")),
         GroupsCommand::GoOn => about("goOn", String::new()),
+        GroupsCommand::Host { guest, group, host } => {
+            about("host", format!("member {host} for member {guest} in group {group}"))
+        }
         GroupsCommand::Given { path, first, portion, znodes, .. } => on(
             "givenZnodes",
             path,
@@ -165,6 +168,8 @@ fn item_words(item: &StreamItem<'_>) -> (Option<String>, String) {
             (Some(path.to_owned()), format!("slots from {first} on are where they went"))
         }
         StreamItem::Prepare { multi, .. } => (None, format!("part of multi {multi:#x}")),
+        StreamItem::Host { guest, host } if guest == host => (None, format!("member {guest} has no host")),
+        StreamItem::Host { guest, host } => (None, format!("member {host} is the host of member {guest}")),
         StreamItem::Settle { multi, is_done: true } => (None, format!("multi {multi:#x} is carried out")),
         StreamItem::Settle { multi, is_done: false } => {
             (None, format!("multi {multi:#x} is not carried out"))

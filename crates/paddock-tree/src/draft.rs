@@ -10,6 +10,7 @@ use paddock_proto::{Acl, MemberNumber, SessionId, Stat, Zxid, parent_and_name, v
 use crate::between_groups::BetweenGroups;
 use crate::features::RaisedLevel;
 use crate::groups::FoundedGroups;
+use crate::hosts::Hosts;
 use crate::origins::Origins;
 use crate::quota_overruns::QuotaOverruns;
 use crate::recent_children::RecentChildren;
@@ -310,6 +311,7 @@ impl Draft {
             raised: RaisedLevel::default(),
             groups: FoundedGroups::default(),
             between_groups: BetweenGroups::default(),
+            hosts: Hosts::default(),
             is_among_groups: false,
             are_znodes_spread: false,
             recent_children: RecentChildren::default(),

@@ -23,12 +23,26 @@ pub struct GroupFounders {
 pub struct FoundedGroups {
     /// Number behind the last group that was founded together, by rising number, and the founders.
     together: Vec<(u32, GroupFounders)>,
+    /// Replicas of each of the groups that were founded together, in their order; 0 for one on each member.
+    replicas: Vec<u32>,
     /// Number of the roster that the groups are to have; 0 until the members change for the first time.
     roster: u64,
     /// True while a change of members is under way for which all groups were ready: their voters may change.
     is_promoted: bool,
     /// Number of groups, with the home group, when voters were let change last. All of these were there.
     established: u32,
+}
+
+/// The voters of an ensemble that have a group with this number of replicas: those from the group's place on, in the order of their numbers, around. So each has about
+/// as many groups as any other.
+pub fn placement(voters: &[MemberNumber], group: u32, replicas: u32) -> Vec<MemberNumber> {
+    let mut voters = voters.to_vec();
+    voters.sort_unstable();
+    let (count, first) = (voters.len(), group as usize);
+    let mut placed: Vec<MemberNumber> =
+        (0..count.min(replicas as usize)).map(|place| voters[(first + place) % count]).collect();
+    placed.sort_unstable();
+    placed
 }
 
 impl FoundedGroups {
@@ -38,14 +52,31 @@ impl FoundedGroups {
     }
 
     /// The members that a group began with; `None` for the home group, and for one that there is not.
-    pub fn founders(&self, group: u32) -> Option<&GroupFounders> {
-        let (_, founders) = self.together.iter().find(|(end, _)| group < *end).filter(|_| group > 0)?;
-        Some(founders)
+    pub fn founders(&self, group: u32) -> Option<GroupFounders> {
+        let place = self.together.iter().position(|(end, _)| group < *end).filter(|_| group > 0)?;
+        let founders = &self.together[place].1;
+        match self.replicas.get(place) {
+            None | Some(0) => Some(founders.clone()),
+            Some(replicas) => {
+                let voters = placement(&founders.voters, group, *replicas);
+                Some(GroupFounders { voters, learners: Vec::new() })
+            }
+        }
     }
 
-    pub(crate) fn grow(&mut self, count: u32, founders: GroupFounders) {
+    /// True if a member is to have a replica of a group. All have the home group, and each group that was founded without a number of replicas.
+    pub fn has_replica(&self, group: u32, member: MemberNumber) -> bool {
+        let place = self.together.iter().position(|(end, _)| group < *end).filter(|_| group > 0);
+        let is_placed =
+            place.and_then(|place| self.replicas.get(place)).is_some_and(|replicas| *replicas > 0);
+        !is_placed || self.founders(group).is_some_and(|founders| founders.voters.contains(&member))
+    }
+
+    /// Founds groups, so that there are `count` with the home group. `replicas` is the number of replicas of each; 0 for one on each member.
+    pub(crate) fn grow(&mut self, count: u32, founders: GroupFounders, replicas: u32) {
         if count > self.count() {
             self.together.push((count, founders));
+            self.replicas.push(replicas);
         }
     }
 
@@ -83,7 +114,28 @@ impl FoundedGroups {
         }
         let mut bytes = Vec::new();
         self.encode(&mut bytes);
+        if self.replicas.iter().any(|replicas| *replicas > 0) {
+            self.encode_replicas(&mut bytes);
+        }
         xxh3_64(&bytes)
+    }
+
+    /// True if some group has fewer replicas than there are members.
+    pub fn have_placement(&self) -> bool {
+        self.replicas.iter().any(|replicas| *replicas > 0)
+    }
+
+    /// Appends the numbers of replicas, which only a feature level of their own knows.
+    pub(crate) fn encode_replicas(&self, out: &mut Vec<u8>) {
+        self.replicas.iter().for_each(|replicas| out.put_i32(*replicas as i32));
+    }
+
+    /// Reads the numbers of replicas of groups that were just read.
+    pub(crate) fn decode_replicas(&mut self, r: &mut Reader<'_>) -> Result<(), DecodeError> {
+        for replicas in &mut self.replicas {
+            *replicas = r.i32()? as u32;
+        }
+        Ok(())
     }
 
     pub(crate) fn encode(&self, out: &mut Vec<u8>) {
@@ -114,7 +166,7 @@ impl FoundedGroups {
                     members.push(read_member(r, true)?);
                 }
             }
-            groups.grow(count, GroupFounders { voters, learners });
+            groups.grow(count, GroupFounders { voters, learners }, 0);
         }
         if !groups.together.is_empty() {
             (groups.roster, groups.is_promoted) = (r.i64()? as u64, r.bool()?);
@@ -134,11 +186,11 @@ mod tests {
             |voters: &[MemberNumber]| GroupFounders { voters: voters.to_vec(), learners: vec![300] };
         let mut groups = FoundedGroups::default();
         assert_eq!((groups.count(), groups.digest(), groups.founders(0)), (1, 0, None));
-        groups.grow(4, founders(&[1, 2, 3]));
+        groups.grow(4, founders(&[1, 2, 3]), 0);
         let digest = groups.digest();
-        groups.grow(4, founders(&[9]));
+        groups.grow(4, founders(&[9]), 0);
         assert_eq!(groups.digest(), digest, "a number that is not higher founds nothing");
-        groups.grow(6, founders(&[1, 2, 257]));
+        groups.grow(6, founders(&[1, 2, 257]), 0);
         assert_ne!(groups.digest(), digest);
         let expected = [None, Some(3), Some(3), Some(3), Some(257), Some(257), None];
         for (group, last) in (0..).zip(expected) {
@@ -148,7 +200,7 @@ mod tests {
         groups.begin_roster();
         assert_ne!(groups.digest(), digest);
         groups.promote();
-        groups.grow(7, founders(&[1, 2]));
+        groups.grow(7, founders(&[1, 2]), 0);
         assert_eq!((groups.roster(), groups.is_promoted()), (2, true));
         assert_eq!(groups.established(), 6, "group 6 came later");
         let mut bytes = Vec::new();

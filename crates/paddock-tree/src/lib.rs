@@ -22,6 +22,7 @@ mod features;
 #[doc(hidden)]
 pub mod fuzzing;
 mod groups;
+mod hosts;
 mod install;
 mod ip;
 mod keyed_passwords;
@@ -64,7 +65,7 @@ pub use computed::COMPUTED;
 pub use draft::{Draft, DraftAcl, DraftError, DraftNode, Facts, Repairs};
 pub use ensemble::{Ensemble, digest_of_members, lines as member_lines, parse_members};
 pub use features::{FEATURES, Feature, FeatureLevel, RaisedLevel, UnknownLevel};
-pub use groups::{FoundedGroups, GroupFounders};
+pub use groups::{FoundedGroups, GroupFounders, placement};
 pub use install::{AppliedTransaction, InstallError, Installed};
 pub use keyed_passwords::keyed_password;
 pub use list_copy::{ListCopy, NameList};

@@ -13,6 +13,7 @@ use crate::between_groups::BetweenGroups;
 use crate::ensemble::{Ensemble, parse_members};
 use crate::features::{FeatureLevel, RaisedLevel, UnknownLevel};
 use crate::groups::FoundedGroups;
+use crate::hosts::Hosts;
 use crate::member_bytes::read_member;
 use crate::origins::Origins;
 use crate::quota_overruns::QuotaOverruns;
@@ -100,6 +101,7 @@ struct Header {
     raised: RaisedLevel,
     groups: FoundedGroups,
     between_groups: BetweenGroups,
+    hosts: Hosts,
     /// The ACL that each number means.
     acls: BTreeMap<u32, AclId>,
 }
@@ -156,7 +158,9 @@ impl TreeLoader {
             return Err(LoadError::NoSystemNode(missing));
         }
         let quota = store.find(QUOTA).expect("the system znodes are there");
-        let Header { zxid, sessions, origins, ensemble, secret, raised, groups, between_groups, .. } = header;
+        let Header {
+            zxid, sessions, origins, ensemble, secret, raised, groups, between_groups, hosts, ..
+        } = header;
         let overruns = QuotaOverruns::default();
         let floor = Zxid(0);
         Ok(Tree {
@@ -172,6 +176,7 @@ impl TreeLoader {
             is_among_groups: between_groups.is_among_groups(),
             are_znodes_spread: between_groups.are_znodes_spread(),
             between_groups,
+            hosts,
             recent_children: RecentChildren::default(),
             applied_items: Vec::new(),
             quota,
@@ -193,9 +198,14 @@ impl TreeLoader {
         };
         let raised = if format == FORMAT { read_level(r)? } else { RaisedLevel::default() };
         let has_groups = raised.level >= FeatureLevel::SEVERAL_GROUPS;
-        let groups = if has_groups { FoundedGroups::decode(r)? } else { FoundedGroups::default() };
+        let mut groups = if has_groups { FoundedGroups::decode(r)? } else { FoundedGroups::default() };
         let is_split = raised.level >= FeatureLevel::SPLIT_POINTS;
         let between_groups = if is_split { BetweenGroups::decode(r)? } else { BetweenGroups::default() };
+        let mut hosts = Hosts::default();
+        if raised.level >= FeatureLevel::HOSTS {
+            groups.decode_replicas(r)?;
+            hosts = Hosts::decode(r)?;
+        }
         let (zxid, nodes, digest) = (Zxid(r.i64()?), r.i64()?, r.i64()? as u64);
         let mut sessions = BTreeMap::new();
         for _ in 0..r.count()? {
@@ -243,6 +253,7 @@ impl TreeLoader {
             raised,
             groups,
             between_groups,
+            hosts,
             acls,
         });
         Ok(())

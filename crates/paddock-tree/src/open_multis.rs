@@ -46,6 +46,49 @@ impl MultiOutcome {
             MultiEnd::Failed { .. } | MultiEnd::Busy => 0,
         }
     }
+
+    /// Appends it as it stands in snapshots, and between members.
+    pub fn encode(&self, out: &mut Vec<u8>) {
+        let MultiOutcome { multi, zxid, end } = self;
+        out.put_i64(*multi);
+        out.put_i64(zxid.0);
+        match end {
+            MultiEnd::Done(results) => {
+                out.push(0);
+                out.put_count(results.len());
+                for (place, result) in results {
+                    out.put_i32(*place as i32);
+                    out.put_buffer(Some(result));
+                }
+            }
+            MultiEnd::Failed { operation, error } => {
+                out.push(1);
+                Vote::No { operation: *operation, error: *error }.encode(out);
+            }
+            MultiEnd::Busy => out.push(2),
+        }
+    }
+
+    pub fn decode(r: &mut Reader<'_>) -> Result<MultiOutcome, DecodeError> {
+        let (multi, zxid) = (r.i64()?, Zxid(r.i64()?));
+        let end = match r.u8()? {
+            0 => {
+                let mut results = Vec::new();
+                for _ in 0..r.count()? {
+                    let place = r.i32()? as u32;
+                    results.push((place, r.buffer()?.ok_or(DecodeError::UnexpectedNull)?.to_vec()));
+                }
+                MultiEnd::Done(results)
+            }
+            1 => match Vote::decode(r)? {
+                Vote::No { operation, error } => MultiEnd::Failed { operation, error },
+                _ => return Err(DecodeError::UnknownValue { field: "end of a multi", value: 1 }),
+            },
+            2 => MultiEnd::Busy,
+            other => return Err(DecodeError::UnknownValue { field: "end of a multi", value: other.into() }),
+        };
+        Ok(MultiOutcome { multi, zxid, end })
+    }
 }
 
 /// End of a multi over several groups.
@@ -101,25 +144,9 @@ impl Multis {
             paths.iter().for_each(|path| out.put_string(path));
         }
         out.put_count(self.outcomes.len());
-        for (session, MultiOutcome { multi, zxid, end }) in &self.outcomes {
+        for (session, outcome) in &self.outcomes {
             out.put_i64(session.0);
-            out.put_i64(*multi);
-            out.put_i64(zxid.0);
-            match end {
-                MultiEnd::Done(results) => {
-                    out.push(0);
-                    out.put_count(results.len());
-                    for (place, result) in results {
-                        out.put_i32(*place as i32);
-                        out.put_buffer(Some(result));
-                    }
-                }
-                MultiEnd::Failed { operation, error } => {
-                    out.push(1);
-                    Vote::No { operation: *operation, error: *error }.encode(out);
-                }
-                MultiEnd::Busy => out.push(2),
-            }
+            outcome.encode(out);
         }
     }
 
@@ -145,25 +172,8 @@ impl Multis {
             multis.held.insert(multi, HeldPart { command, vote, paths });
         }
         for _ in 0..r.count()? {
-            let (session, multi, zxid) = (SessionId(r.i64()?), r.i64()?, Zxid(r.i64()?));
-            let end = match r.u8()? {
-                0 => {
-                    let mut results = Vec::new();
-                    for _ in 0..r.count()? {
-                        results.push((r.i32()? as u32, buffer(r)?));
-                    }
-                    MultiEnd::Done(results)
-                }
-                1 => match Vote::decode(r)? {
-                    Vote::No { operation, error } => MultiEnd::Failed { operation, error },
-                    _ => return Err(DecodeError::UnknownValue { field: "end of a multi", value: 1 }),
-                },
-                2 => MultiEnd::Busy,
-                other => {
-                    return Err(DecodeError::UnknownValue { field: "end of a multi", value: other.into() });
-                }
-            };
-            multis.outcomes.insert(session, MultiOutcome { multi, zxid, end });
+            let session = SessionId(r.i64()?);
+            multis.outcomes.insert(session, MultiOutcome::decode(r)?);
         }
         Ok(multis)
     }

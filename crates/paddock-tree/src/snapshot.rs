@@ -76,6 +76,10 @@ impl Tree {
             if self.raised.level >= FeatureLevel::SPLIT_POINTS {
                 self.between_groups.encode(&mut out);
             }
+            if self.raised.level >= FeatureLevel::HOSTS {
+                self.groups.encode_replicas(&mut out);
+                self.hosts.encode(&mut out);
+            }
         } else {
             out.put_i32(if are_narrow { FORMAT_OF_NARROW_NUMBERS } else { FORMAT_WITHOUT_LEVEL });
         }

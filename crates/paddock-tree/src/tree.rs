@@ -1,6 +1,7 @@
 //! The tree as a whole: what it holds, and which part of the code carries out which write.
 
 mod between;
+mod hosts;
 mod membership;
 mod moving;
 mod placing;
@@ -18,6 +19,7 @@ use crate::between_groups::BetweenGroups;
 use crate::ensemble::Ensemble;
 use crate::features::{FeatureLevel, RaisedLevel};
 use crate::groups::{FoundedGroups, GroupFounders};
+use crate::hosts::Hosts;
 use crate::keyed_passwords::secret_digest;
 use crate::origins::{Origin, Origins};
 use crate::quota_overruns::QuotaOverruns;
@@ -55,6 +57,7 @@ pub struct Tree {
     pub(crate) groups: FoundedGroups,
     /// Split points and streams, and the place that another group has reached in its stream.
     pub(crate) between_groups: BetweenGroups,
+    pub(crate) hosts: Hosts,
     /// There are split points, or stubs of them. It follows from `between_groups`.
     pub(crate) is_among_groups: bool,
     /// A command may be about a znode of another group. It follows from `between_groups`.
@@ -121,6 +124,7 @@ impl Tree {
             raised: RaisedLevel::default(),
             groups: FoundedGroups::default(),
             between_groups: BetweenGroups::default(),
+            hosts: Hosts::default(),
             is_among_groups: false,
             are_znodes_spread: false,
             recent_children: RecentChildren::default(),
@@ -248,6 +252,7 @@ impl Tree {
             _ => self.check_session(at.session, command.member)?,
         }
         if self.are_znodes_spread {
+            self.check_guest(at.session, command.member)?;
             self.check_places(at.session, write)?;
         }
         match write {
@@ -312,7 +317,7 @@ impl Tree {
             self.ensemble.as_ref().map_or(0, Ensemble::digest) ^ secret_digest(self.secret.as_ref());
         // A state of level 0 has the digest that builds have for it that know of no levels.
         let ensemble = ensemble ^ u64::from(self.raised.level.0).wrapping_mul(0x9E37_79B9_7F4A_7C15);
-        let ensemble = ensemble ^ self.groups.digest() ^ self.between_groups.digest();
+        let ensemble = ensemble ^ self.groups.digest() ^ self.between_groups.digest() ^ self.hosts.digest();
         sessions.fold(self.store.digest() ^ ensemble ^ self.zxid.0 as u64, u64::wrapping_add)
     }
 
@@ -343,12 +348,24 @@ impl Tree {
     /// # Panics
     /// If the feature level is lower than [`FeatureLevel::SEVERAL_GROUPS`]: a snapshot could not say it.
     pub fn found_groups(&mut self, count: u32, founders: GroupFounders) {
+        self.found_groups_with(count, founders, 0);
+    }
+
+    /// As [`Tree::found_groups`], with a number of replicas of each group; 0 for one on each member.
+    ///
+    /// # Panics
+    /// If the feature level is lower than [`FeatureLevel::SEVERAL_GROUPS`], or, for a number of replicas, than [`FeatureLevel::HOSTS`].
+    pub fn found_groups_with(&mut self, count: u32, founders: GroupFounders, replicas: u32) {
+        assert!(
+            replicas == 0 || self.raised.level >= FeatureLevel::HOSTS,
+            "groups have fewer replicas than members at a level that has hosts"
+        );
         assert!(
             self.raised.level >= FeatureLevel::SEVERAL_GROUPS,
             "groups are founded at a level that has them"
         );
         let before = self.groups.count();
-        self.groups.grow(count, founders);
+        self.groups.grow(count, founders, replicas);
         self.tell_new_groups(before);
     }
 

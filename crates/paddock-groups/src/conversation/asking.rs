@@ -1,16 +1,17 @@
 //! The next request of a client on its way to a group, when its turn has come.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use paddock_proto::{ErrorCode, GroupsCommand, Request, Zxid};
 use paddock_state::ClientInput;
 use paddock_tree::{Command, Guess};
 
-use super::{Conversation, RequestStage, RoutedRequest, What, copy, session_command};
+use super::{Conversation, Freshness, RequestStage, RoutedRequest, What, copy, session_command};
 use crate::answer::RoutedAnswer;
+use crate::parts::PartQuery;
 use crate::place::{RequestPlace, sets_watch, watched_points};
-use crate::turn::{Order, Turn};
-use crate::union::Union;
+use crate::turn::{HostQuestion, Order, Turn};
+use crate::union::{Parts, Union};
 
 impl Conversation {
     /// Hands the next request over, or answers it, if it is its turn.
@@ -21,6 +22,9 @@ impl Conversation {
         match self.requests.front() {
             Some(RoutedRequest { stage: RequestStage::Syncing { left, .. }, .. }) => {
                 return left.is_empty() && self.end_sync(turn);
+            }
+            Some(RoutedRequest { stage: RequestStage::Gathering { left, .. }, .. }) => {
+                return left.is_empty() && self.answer_of_all(turn);
             }
             Some(RoutedRequest { stage: RequestStage::Deciding { multi }, .. }) => {
                 return self.end_multi(*multi, turn);
@@ -40,6 +44,9 @@ impl Conversation {
             _ if at > 0 => false,
             RequestPlace::Sync => self.begin_sync(turn),
             _ if is_sync_due && matches!(self.requests[0].what, What::Read(_)) => self.begin_sync(turn),
+            RequestPlace::One { group, map } if turn.groups.is_away(group) => {
+                self.hand_over(at, group, map, turn)
+            }
             RequestPlace::One { group, map } => self.answer_of_one(group, map, turn),
             RequestPlace::All => self.answer_of_all(turn),
             RequestPlace::Several => self.ask_several(turn),
@@ -84,14 +91,19 @@ impl Conversation {
                 false
             }
             // A multi over several groups is carried out later than its command.
-            RequestStage::UnderWay { group: other } => *other == group && !before.is_over_groups,
-            RequestStage::Answered { again_after, .. } => again_after.is_none(),
-            RequestStage::Waiting | RequestStage::Syncing { .. } | RequestStage::Deciding { .. } => false,
+            RequestStage::UnderWay { group: other } => *other == group && before.over_groups.is_empty(),
+            RequestStage::Answered { freshness, .. } => matches!(freshness, Freshness::Forever),
+            RequestStage::Waiting
+            | RequestStage::Syncing { .. }
+            | RequestStage::Deciding { .. }
+            | RequestStage::Gathering { .. } => false,
         });
-        if !may_follow || is_write && !self.may_write(group, turn) {
+        if !may_follow || !turn.groups.can_ask(group) || is_write && !self.may_write(group, turn) {
             return false;
         }
-        if !turn.is_at(group, self.shown.of_others(group).max(map)) {
+        let needs = self.shown.of_others(group).max(map);
+        // A host waits for that itself.
+        if !turn.groups.is_away(group) && !turn.is_at(group, needs) {
             return false;
         }
         let asked = &mut self.requests[at];
@@ -106,7 +118,7 @@ impl Conversation {
             What::Read(read) => ClientInput::Read(copy(read)),
         };
         asked.stage = RequestStage::UnderWay { group };
-        turn.orders.push(Order::Hand { group, session: self.session, input });
+        turn.orders.push(Order::Hand { group, session: self.session, needs, input });
         true
     }
 
@@ -115,6 +127,10 @@ impl Conversation {
         let home = turn.groups.home().tree();
         if home.session_timeout_ms(self.session).is_none() {
             return true;
+        }
+        // The session was another member's, whose host this one is: what came from there would count as asked for here.
+        if turn.under_way_for_guests.contains_key(&self.session) {
+            return false;
         }
         let mut attached: BTreeSet<u32> = home.attached_groups(self.session).collect();
         let mut is_ready = true;
@@ -130,13 +146,18 @@ impl Conversation {
                 turn.tell_start(*group);
                 is_ready = false;
             }
-            is_ready &= turn.groups.has_owner_in(self.session, *group);
+            let attends = turn.groups.has_owner_in(self.session, *group);
+            if !attends && turn.groups.is_away(*group) {
+                let moves = home.session_moves(self.session);
+                turn.ask(*group, HostQuestion::Attend { session: self.session, moves });
+            }
+            is_ready &= attends;
         }
         if is_ready && !self.has_written {
             // The client may have asked for more on another connection than it was answered. That comes before all that it asks for on this one.
             self.has_written = true;
             for group in attached {
-                self.shown.note(group, turn.groups.get(group).map_or(Zxid(0), |view| view.tree().zxid()));
+                self.shown.note(group, turn.groups.zxid(group));
             }
         }
         is_ready
@@ -160,7 +181,7 @@ impl Conversation {
             return false;
         }
         self.is_refused = false;
-        for group in stalled {
+        for group in stalled.into_iter().chain(std::mem::take(&mut self.refused_elsewhere)) {
             let command = session_command(self.session, GroupsCommand::GoOn);
             turn.orders.push(Order::Submit { group, command });
         }
@@ -210,30 +231,52 @@ impl Conversation {
             self.watch_lists(lists, view.level);
         }
         self.shown.note(group, answer.zxid);
-        let again_after = Some(self.events_sent);
-        self.requests[0].stage = RequestStage::Answered { answer, again_after };
+        let freshness = Freshness::UntilEvent(self.events_sent);
+        self.requests[0].stage = RequestStage::Answered { answer, freshness };
         true
     }
 
-    /// Answers the oldest request from the states of all groups.
+    /// Answers the oldest request from the states of all groups. What hosts have of it is asked for first.
     fn answer_of_all(&mut self, turn: &mut Turn<'_, '_>) -> bool {
         let all: BTreeSet<u32> = turn.groups.numbers().collect();
         let shown = self.shown.of_all();
-        if !self.are_at(&all, shown, turn) {
-            return false;
-        }
+        let are_all_here = !turn.groups.numbers().any(|group| turn.groups.is_away(group));
+        let stage = std::mem::replace(&mut self.requests[0].stage, RequestStage::Waiting);
+        let (as_of, parts) = if let RequestStage::Gathering { as_of, parts, .. } = stage {
+            (as_of, parts)
+        } else {
+            let front = &self.requests[0];
+            let can_ask_all = all.iter().all(|group| turn.groups.can_ask(*group));
+            if front.was_busy || !can_ask_all || !self.are_at(&all, shown.max(front.needs), turn) {
+                return false;
+            }
+            (turn.groups.least_level(), Parts::new())
+        };
         let What::Read(read) = &self.requests[0].what else { unreachable!("writes are handed over") };
-        let mut union = Union::new(turn.groups, &read.client);
+        let mut union = Union::new(turn.groups, &read.client, as_of, &parts);
         union.needs = shown;
         let (mut bytes, mut body) = (Vec::new(), Vec::new());
         let result = union.answer(read.op, &read.body, &mut bytes, &mut body);
-        let Union { needs, as_of, shown, event, has_left, .. } = union;
+        let Union { needs, shown, event, has_left, missing, .. } = union;
         if has_left {
+            self.requests[0].was_busy = !are_all_here;
             return false;
         }
         if needs > as_of {
+            self.requests[0].needs = needs;
             self.are_at(&all, needs, turn);
             return false;
+        }
+        if !missing.is_empty() {
+            let client = read.client.clone();
+            let mut by_group: BTreeMap<u32, Vec<PartQuery>> = BTreeMap::new();
+            missing.into_iter().for_each(|(group, query)| by_group.entry(group).or_default().push(query));
+            let left = by_group.keys().copied().collect();
+            for (group, queries) in by_group {
+                turn.ask(group, HostQuestion::Parts { client: client.clone(), as_of, queries });
+            }
+            self.requests[0].stage = RequestStage::Gathering { as_of, left, parts };
+            return true;
         }
         turn.groups.home().state.write_answer(read.request.xid, shown, &mut bytes, |out| {
             out.extend_from_slice(&body);
@@ -247,8 +290,9 @@ impl Conversation {
         }
         self.watch_lists(lists, as_of);
         all.iter().for_each(|group| self.shown.note(*group, answer.zxid.min(turn.groups.level(*group))));
-        let again_after = Some(self.events_sent);
-        self.requests[0].stage = RequestStage::Answered { answer, again_after };
+        let freshness =
+            if are_all_here { Freshness::UntilEvent(self.events_sent) } else { Freshness::UpTo(as_of) };
+        self.requests[0].stage = RequestStage::Answered { answer, freshness };
         true
     }
 
@@ -258,6 +302,6 @@ impl Conversation {
         let mut bytes = Vec::new();
         turn.groups.home().state.refuse(front.request.xid, error, &mut bytes);
         let answer = RoutedAnswer::new(&bytes).showing(Zxid(0));
-        front.stage = RequestStage::Answered { answer, again_after: None };
+        front.stage = RequestStage::Answered { answer, freshness: Freshness::Forever };
     }
 }

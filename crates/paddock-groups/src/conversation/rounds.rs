@@ -7,10 +7,10 @@ use paddock_proto::{ErrorCode, GroupsCommand, OpCode, Write, Zxid};
 use paddock_state::ClientInput;
 use paddock_tree::{Command, MultiEnd, MultiOutcome, done_multi, failed_multi, multi_over_groups};
 
-use super::{Conversation, RequestStage, What, copy};
+use super::{Conversation, Freshness, RequestStage, What, copy};
 use crate::answer::RoutedAnswer;
 use crate::moment::OrderMoment;
-use crate::turn::{Order, Turn};
+use crate::turn::{HostQuestion, Order, Turn};
 
 impl Conversation {
     /// Asks the home group for the oldest request, a multi over several groups.
@@ -49,17 +49,18 @@ impl Conversation {
         let front = &mut self.requests[0];
         let op = GroupsCommand::OP;
         let input = ClientInput::Write { conn: self.conn, request: front.request, op, command };
-        front.is_over_groups = true;
+        front.over_groups = places.iter().map(|(group, _)| *group).collect();
         front.stage = RequestStage::UnderWay { group: 0 };
-        turn.orders.push(Order::Hand { group: 0, session: self.session, input });
+        turn.orders.push(Order::Hand { group: 0, session: self.session, needs: Zxid(0), input });
         true
     }
 
     /// Answers a multi over several groups, once it is settled in all of them.
     pub(super) fn end_multi(&mut self, multi: i64, turn: &mut Turn<'_, '_>) -> bool {
-        let home = turn.groups.home();
+        let (home, session) = (turn.groups.home(), self.session);
+        let groups = turn.groups;
         let of = |group: u32| {
-            let outcome = turn.groups.get(group)?.tree().multi_outcome(self.session)?;
+            let outcome = groups.multi_outcome(group, session)?;
             (outcome.multi == multi).then_some((group, outcome))
         };
         let Some((_, decided)) = of(0) else { return false };
@@ -82,6 +83,10 @@ impl Conversation {
                 let has_all =
                     outcomes.iter().map(|(_, outcome)| outcome.results()).sum::<usize>() == writes.len();
                 if !has_all {
+                    let is_unknown = |group: &u32| groups.is_away(*group) && of(*group).is_none();
+                    for group in self.requests[0].over_groups.iter().copied().filter(is_unknown) {
+                        turn.ask(group, HostQuestion::Outcome { session, multi });
+                    }
                     return false;
                 }
                 (done, outcomes)
@@ -98,14 +103,15 @@ impl Conversation {
         let mut answer = RoutedAnswer::new(&bytes);
         answer.moment = OrderMoment::of_sight(decided.zxid);
         stamps.iter().for_each(|(group, zxid)| self.shown.note(*group, *zxid));
-        self.requests[0].stage = RequestStage::Answered { answer, again_after: None };
+        self.requests[0].stage = RequestStage::Answered { answer, freshness: Freshness::Forever };
         true
     }
 
     /// Asks all groups how far they have come, for the oldest request.
     pub(super) fn begin_sync(&mut self, turn: &mut Turn<'_, '_>) -> bool {
         // Nothing that an earlier connection has asked for comes behind it, as behind a write.
-        if !self.may_write(0, turn) {
+        let can_ask_all = turn.groups.numbers().all(|group| turn.groups.can_ask(group));
+        if !can_ask_all || !self.may_write(0, turn) {
             return false;
         }
         let front = &mut self.requests[0];
@@ -118,7 +124,7 @@ impl Conversation {
                 sync.body.put_string("/");
             }
             let input = ClientInput::Read(sync);
-            turn.orders.push(Order::Hand { group: *group, session: self.session, input });
+            turn.orders.push(Order::Hand { group: *group, session: self.session, needs: Zxid(0), input });
         }
         front.stage = RequestStage::Syncing { left, reply: Vec::new() };
         true
@@ -127,7 +133,7 @@ impl Conversation {
     /// All groups have said how far they have come: from here on that counts as shown.
     pub(super) fn end_sync(&mut self, turn: &mut Turn<'_, '_>) -> bool {
         for group in turn.groups.numbers() {
-            self.shown.note(group, turn.groups.get(group).map_or(Zxid(0), |view| view.tree().zxid()));
+            self.shown.note(group, turn.groups.zxid(group));
         }
         let shown = self.shown.of_all();
         let front = &mut self.requests[0];
@@ -136,7 +142,7 @@ impl Conversation {
         let stage = std::mem::replace(&mut front.stage, RequestStage::Waiting);
         if let (true, RequestStage::Syncing { reply, .. }) = (is_sync, stage) {
             let answer = RoutedAnswer::new(&reply).showing(shown);
-            front.stage = RequestStage::Answered { answer, again_after: None };
+            front.stage = RequestStage::Answered { answer, freshness: Freshness::Forever };
         }
         true
     }

@@ -2,12 +2,14 @@
 
 use std::collections::BTreeSet;
 
-use paddock_proto::{EventKind, ReplyHeader, WatchEvent, Zxid};
+use paddock_proto::{ErrorCode, EventKind, Read, Request, WatchEvent, Zxid};
+use paddock_state::QueuedRead;
 
-use super::{Conversation, RequestStage, RoutedRequest};
-use crate::answer::{LENGTH_BYTES, set_zxid};
+use super::{Conversation, Freshness, RequestStage, RoutedRequest, UnheardEvent, What, event_in, watch_here};
+use crate::answer::{RoutedAnswer, set_zxid};
 use crate::moment::OrderMoment;
-use crate::turn::Turn;
+use crate::place::watched_list;
+use crate::turn::{HostQuestion, Turn};
 
 impl Conversation {
     /// True if all of these groups have reached a stamp.
@@ -41,6 +43,64 @@ impl Conversation {
         }
     }
 
+    /// Takes events that were held back while parts of an answer were gathered.
+    pub(super) fn hear_held(&mut self, turn: &mut Turn<'_, '_>) -> bool {
+        if self.held_events.is_empty() || self.is_about_to_watch() {
+            return false;
+        }
+        for (group, event) in std::mem::take(&mut self.held_events) {
+            if let Some(path) = self.take_event_of_host(group, event, &turn.groups) {
+                turn.ask(group, HostQuestion::Unwatch { conn: self.conn, path });
+            }
+        }
+        true
+    }
+
+    /// Takes events that the client may hear of since it has shown another identity, or may not.
+    pub(super) fn hear_unheard(&mut self, turn: &Turn<'_, '_>) {
+        let home = turn.groups.home();
+        let zxid = home.tree().zxid();
+        let due: Vec<_> = self.unheard.extract_if(.., |event| event.stamp <= zxid).collect();
+        for UnheardEvent { group, stamp, frame, readers } in due {
+            if home.state.watches().may_hear(self.conn, &readers) {
+                self.take_event(group, stamp, frame);
+            }
+        }
+    }
+
+    fn is_about_to_watch(&self) -> bool {
+        match self.requests.front().map(|front| &front.stage) {
+            Some(RequestStage::Gathering { .. }) => true,
+            Some(RequestStage::Answered { answer, .. }) => answer.sets_watch_in.is_some(),
+            _ => false,
+        }
+    }
+
+    /// The answer to a read leaves, whose watch a group's host has set: from here on it counts. Returns a refusal if there may be no more watches.
+    fn begin_watch(&mut self, group: u32, turn: &Turn<'_, '_>) -> Result<(), ErrorCode> {
+        let Some(RoutedRequest {
+            what: What::Read(read), stage: RequestStage::Answered { answer, .. }, ..
+        }) = self.requests.front()
+        else {
+            return Ok(());
+        };
+        // An event of the host's watch that has come already is that of this watch, too.
+        let is_told = |(moment, event): (&OrderMoment, &Vec<u8>)| {
+            moment.group == group && event_in(event).is_some_and(|event| is_watched_by(read, &event))
+        };
+        if self.events.iter().any(|((moment, _), event)| is_told((moment, event))) {
+            return Ok(());
+        }
+        watch_here(read, answer.error, &turn.groups)
+    }
+
+    fn front_answer(&self) -> Option<&RoutedAnswer> {
+        match self.requests.front().map(|front| &front.stage) {
+            Some(RequestStage::Answered { answer, .. }) => Some(answer),
+            _ => None,
+        }
+    }
+
     /// Sends the next event, if it is its turn.
     pub(super) fn send_event(&mut self, turn: &mut Turn<'_, '_>) -> bool {
         let Some((at, _)) = self.events.keys().next().copied() else { return false };
@@ -61,6 +121,7 @@ impl Conversation {
             return false;
         }
         let Some((_, mut event)) = self.events.pop_first() else { return false };
+        self.event_place = self.event_place.max(at.place);
         // The event tells its place: what has a larger one is yet to come.
         set_zxid(&mut event, at.place);
         if let Some(point) = point_of(&event) {
@@ -75,14 +136,19 @@ impl Conversation {
 
     /// Sends the answer to the oldest request, if there is one and it is its turn.
     pub(super) fn send_answer(&mut self, turn: &mut Turn<'_, '_>) -> bool {
-        let events_sent = self.events_sent;
+        let (events_sent, event_place) = (self.events_sent, self.event_place);
         if self.is_out_of_order() {
             return false;
         }
         let mut groups = self.awaited();
         let Some(front) = self.requests.front_mut() else { return false };
-        let RequestStage::Answered { answer, again_after } = &mut front.stage else { return false };
-        if again_after.is_some_and(|events| events != events_sent) {
+        let RequestStage::Answered { answer, freshness } = &mut front.stage else { return false };
+        let is_fresh = match *freshness {
+            Freshness::Forever => true,
+            Freshness::UntilEvent(events) => events == events_sent,
+            Freshness::UpTo(stamp) => stamp >= event_place,
+        };
+        if !is_fresh {
             // An event has left since this was read.
             front.stage = RequestStage::Waiting;
             return true;
@@ -99,6 +165,10 @@ impl Conversation {
             || !self.are_at(&groups, stamp, turn)
         {
             return false;
+        }
+        let sets_watch_in = self.front_answer().and_then(|answer| answer.sets_watch_in);
+        if let Some(Err(refused)) = sets_watch_in.map(|group| self.begin_watch(group, turn)) {
+            self.refuse(refused, turn);
         }
         let Some(RoutedRequest { request, stage: RequestStage::Answered { mut answer, .. }, .. }) =
             self.requests.pop_front()
@@ -120,9 +190,23 @@ impl Conversation {
     }
 }
 
+/// True if an event is one of the watch that a read sets.
+fn is_watched_by(read: &QueuedRead, event: &WatchEvent<'_>) -> bool {
+    let is_list = event.kind == EventKind::NodeChildrenChanged;
+    match Request::decode(read.op, &read.body, read.client.dialect) {
+        Ok(Request::Read(Read::Exists { path, .. } | Read::GetData { path, .. })) => {
+            path == event.path && !is_list
+        }
+        Ok(Request::Read(list)) => {
+            watched_list(&list) == Some(event.path) && (is_list || event.kind == EventKind::NodeDeleted)
+        }
+        // A watch that stays is set whatever was told.
+        _ => false,
+    }
+}
+
 /// The znode whose children an event tells of.
-fn point_of(event: &[u8]) -> Option<&str> {
-    let body = event.get(LENGTH_BYTES + ReplyHeader::BYTES..)?;
-    let event = WatchEvent::decode(Zxid(0), body).ok()?;
+pub(super) fn point_of(event: &[u8]) -> Option<&str> {
+    let event = event_in(event)?;
     (event.kind == EventKind::NodeChildrenChanged).then_some(event.path)
 }

@@ -56,7 +56,7 @@ impl Router {
         {
             one.watch_in(groups.numbers());
             // The groups are shown as they are, each as far as it has come.
-            let shown = groups.groups.iter().map(|group| group.tree().zxid()).max().unwrap_or_default();
+            let shown = groups.replicas().map(|(_, group)| group.tree().zxid()).max().unwrap_or_default();
             one.watch_lists(watched_points(groups, read.op, &read.body, read.client.dialect), shown);
         }
         let mut answer = RoutedAnswer::new(&bytes);
@@ -65,8 +65,8 @@ impl Router {
     }
 }
 
-/// The answer to a read as the groups are; `None` if they lack what the client was shown, which does not come while nothing can be written, and while the
-/// znodes are on their way from one group to another.
+/// The answer to a read as the groups are; `None` if they lack what the client was shown, which does not come while nothing can be written, if they are not here,
+/// and while the znodes are on their way from one group to another.
 fn answer_as_is(groups: &Groups<'_>, read: &QueuedRead, shown: &ShownStamps) -> Option<Vec<u8>> {
     let QueuedRead { client, request, op, body, refusal } = read;
     let (home, mut bytes) = (groups.home().state, Vec::new());
@@ -76,6 +76,7 @@ fn answer_as_is(groups: &Groups<'_>, read: &QueuedRead, shown: &ShownStamps) -> 
     }
     match RequestPlace::of_read(groups, *op, body, client.dialect) {
         RequestPlace::OnTheWay => return None,
+        RequestPlace::One { group, .. } if groups.is_away(group) => return None,
         RequestPlace::One { group, .. } if groups.level(group) < shown.of_others(group) => return None,
         RequestPlace::One { group, .. } => {
             let state = groups.get(group).map_or(home, |view| view.state);
@@ -86,7 +87,7 @@ fn answer_as_is(groups: &Groups<'_>, read: &QueuedRead, shown: &ShownStamps) -> 
             let mut union = Union::as_is(*groups, client);
             let mut answer = Vec::new();
             let result = union.answer(*op, body, &mut bytes, &mut answer);
-            if union.has_left {
+            if union.is_incomplete() {
                 return None;
             }
             home.write_answer(request.xid, union.shown, &mut bytes, |out| {

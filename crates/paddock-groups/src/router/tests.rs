@@ -53,8 +53,8 @@ fn ask(router: &mut Router) {
 }
 
 /// Numbers of the requests that a router hands over in a turn.
-fn handed(router: &mut Router, views: &[GroupView<'_>]) -> Vec<i32> {
-    let orders = router.work(views, &mut Outboxes::new(1));
+fn handed(router: &mut Router, views: Replicas<'_>) -> Vec<i32> {
+    let orders = router.work(views, &HostChoice::new(), &mut Outboxes::new(1));
     let handed = orders.into_iter().filter_map(|order| match order {
         Order::Hand { input: ClientInput::Write { request, .. }, .. } => Some(request.xid.0),
         Order::Hand { input: ClientInput::Read(read), .. } => Some(read.request.xid.0),
@@ -67,10 +67,10 @@ fn handed(router: &mut Router, views: &[GroupView<'_>]) -> Vec<i32> {
 fn no_write_goes_behind_a_read_under_way_while_slots_may_move() {
     let (home, other) = (home(), State::new(Tree::new()));
     let level = home.tree().zxid();
-    let views = [&home, &other].map(|state| GroupView { state, level, origin: ORIGIN });
+    let views = [&home, &other].map(|state| Some(GroupView { state, level, origin: ORIGIN }));
     let mut router = Router::new(MEMBER, false, (ORIGIN, 0));
     router.begin_spread();
-    router.work(&views, &mut Outboxes::new(1));
+    router.work(&views, &HostChoice::new(), &mut Outboxes::new(1));
     ask(&mut router);
     assert_eq!(handed(&mut router, &views), [1]);
     (1..MOVING_TICKS).for_each(|_| router.tick());

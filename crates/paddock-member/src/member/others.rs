@@ -81,6 +81,9 @@ impl Member {
             found.into_iter().map(|group| (group.number, group)).collect();
         for number in 1..home.tree().groups().count() {
             let founders = founders_of(home.tree(), number).expect("the state says who founds its groups");
+            if !home.tree().groups().has_replica(number, self.config.member) {
+                continue;
+            }
             match found.remove(&GroupNumber(number)) {
                 Some(group) => self.begin_other(group, founders, false, now),
                 None => self.begin_new_group(NewGroup { number, founders, is_first_time: false }, now),

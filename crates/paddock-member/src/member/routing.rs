@@ -1,14 +1,31 @@
 //! The way of clients' requests to the groups, while znodes are spread over several: through the member's router.
 
-use paddock_groups::{GroupView, Order, ReadOnlyRequest, Router};
-use paddock_proto::{GroupsCommand, IdList, OpCode, SessionId, Zxid};
+use paddock_groups::{GroupView, HostChoice, Order, ReadOnlyRequest, Router};
+use paddock_proto::{GroupsCommand, IdList, MemberNumber, OpCode, SessionId, Zxid};
 use paddock_replica::{HeldState, Input, Replica, Replicated};
 use paddock_state::{ClientInput, Now, Outboxes, QueuedRead};
-use paddock_tree::Command;
+use paddock_storage::GroupNumber;
+use paddock_tree::{Command, Origin, Tree};
 use parking_lot::MutexGuard;
 
 use super::{Member, MemberGroup};
 use crate::Shell;
+use crate::addressed::{self, LetterWay};
+
+/// Facts of the home group's state that a member looks at when it has applied something.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct MapFacts {
+    /// Number of groups, with the home group.
+    groups: u32,
+    /// Znodes lie in several of them.
+    are_spread: bool,
+}
+
+impl MapFacts {
+    pub(super) fn of(home: &Tree) -> MapFacts {
+        MapFacts { groups: home.groups().count(), are_spread: home.split_points().are_spread() }
+    }
+}
 
 /// The home group's state, whose answers go to the router first.
 pub(super) struct RoutedState<'a> {
@@ -92,11 +109,11 @@ impl Member {
     }
 
     /// The home group has applied something: from the moment on at which znodes are spread, requests are routed.
-    pub(super) fn follow_map(&mut self, are_spread: bool, workers: usize) {
-        if self.groups.len() > 1 {
+    pub(super) fn follow_map(&mut self, map: MapFacts, workers: usize) {
+        if map.groups > 1 {
             self.begin_routing();
         }
-        if let Some(router) = self.router.as_mut().filter(|_| are_spread) {
+        if let Some(router) = self.router.as_mut().filter(|_| map.are_spread) {
             router.begin_spread();
         }
         if self.router.is_some() && self.mail.workers() != workers {
@@ -106,21 +123,27 @@ impl Member {
 
     /// A group has applied something, and its answers are in the mail.
     pub(super) fn take_mail(&mut self, at: usize, shell: &mut impl Shell) {
-        let groups = self.groups.len() as u32;
         let Some(router) = &mut self.router else {
             return self.mail.iter_mut().for_each(|(_, outbox)| outbox.clear());
         };
         let group = &self.groups[at];
         let items = group.own_state.as_ref().map(|state| state.take_applied_items()).unwrap_or_default();
-        let mut home = Zxid(0);
+        if self.hosting.has_guests() {
+            let zxid = group.own_state.as_ref().map_or(Zxid(0), |state| state.look().tree().zxid());
+            self.hosting.take_mail((group.number.0, zxid), &mut self.mail, &items);
+        }
+        let (mut home, mut groups) = (Zxid(0), 0);
         if !self.mail.is_empty() {
-            shell.change(|state, _| home = state.tree().zxid());
+            shell.change(|state, _| (home, groups) = (state.tree().zxid(), state.tree().groups().count()));
         }
         router.take_mail(group.number.0, &mut self.mail, &items, home, groups);
     }
 
     /// Closes all connections: what they wait for, or watch, may have happened in a state that has taken the place of another.
-    pub(super) fn end_routes(&mut self, shell: &mut impl Shell) {
+    pub(super) fn end_routes(&mut self, at: usize, shell: &mut impl Shell) {
+        for conn in self.hosting.begin_anew(self.groups[at].number.0) {
+            self.presence.watches().drop_conn(conn);
+        }
         let Some(router) = &mut self.router else { return };
         // The session of a connection may be over, and its last answer wait for a group.
         let mut conns = router.begin_anew();
@@ -128,57 +151,133 @@ impl Member {
         shell.change(|_, out| conns.iter().for_each(|conn| out.close(*conn)));
     }
 
+    /// Takes letters of a guest, or of a host.
+    pub(super) fn take_letters(
+        &mut self,
+        from: MemberNumber,
+        way: LetterWay,
+        (group, letters): (u32, &[u8]),
+    ) {
+        let is_here = self.place_of(GroupNumber(group)).is_some_and(|at| at > 0);
+        match (way, &mut self.router) {
+            (LetterWay::ToGuest, Some(router)) => router.take_frame(from, group, letters),
+            (LetterWay::ToHost, Some(_)) if is_here => match self.hosting.take_frame(from, group, letters) {
+                Some(gone) => gone.iter().for_each(|conn| self.presence.watches().drop_conn(*conn)),
+                None => tracing::warn!(from, group, "letters of a member that cannot be read dropped"),
+            },
+            _ => {}
+        }
+    }
+
     /// Lets requests, answers and events go on as far as they can.
     pub(super) fn route(&mut self, shell: &mut impl Shell) {
-        let Some(router) = self.router.as_mut().filter(|router| router.has_work()) else { return };
-        let Member { groups, carrier, .. } = self;
-        let states: Vec<MutexGuard<'_, Replicated>> =
-            groups.iter().filter_map(|group| Some(group.own_state.as_ref()?.look())).collect();
-        let origins: Vec<_> = groups.iter().map(|group| group.group.origin()).collect();
+        if !self.has_routes() {
+            return;
+        }
+        let now = shell.now();
+        let Member { config, presence, groups, carrier, router, hosting, .. } = self;
+        let others = groups.iter().filter_map(|group| Some((group, group.own_state.as_ref()?.look())));
+        let others: Vec<(&MemberGroup, MutexGuard<'_, Replicated>)> = others.collect();
         let (mut orders, mut workers) = (Vec::new(), 1);
+        let home_origin = groups[0].group.origin();
         shell.change(|home, out| {
             workers = out.workers();
-            let home_zxid = home.tree().zxid();
-            let mut views = vec![GroupView { state: home.state(), level: home_zxid, origin: origins[0] }];
-            for (number, state) in (1..).zip(&states) {
+            let (home_zxid, tree) = (home.tree().zxid(), home.tree());
+            let mut views: Vec<Option<GroupView<'_>>> = vec![None; tree.groups().count() as usize];
+            views[0] = Some(GroupView { state: home.state(), level: home_zxid, origin: home_origin });
+            for (group, state) in &others {
+                let number = group.number.0;
                 let level = carrier.level(number, state.tree().zxid(), home_zxid);
-                views.push(GroupView { state: state.state(), level, origin: origins[number as usize] });
+                let view = GroupView { state: state.state(), level, origin: group.group.origin() };
+                // The home group's replica here may not know all groups yet whose replicas are.
+                if let Some(place) = views.get_mut(number as usize) {
+                    *place = Some(view);
+                }
             }
-            orders = router.work(&views, out);
+            if hosting.has_work() {
+                let own = router.as_ref();
+                let has_under_way =
+                    |session: SessionId, group: u32| own.is_some_and(|own| own.has_under_way(session, group));
+                orders = hosting.work(&views, config.member, &has_under_way);
+            }
+            if let Some(router) = router.as_mut().filter(|router| router.has_work()) {
+                let absent = (0..).zip(&views).filter(|(_, view)| view.is_none()).map(|(number, _)| number);
+                let hosts: HostChoice =
+                    absent.map(|group| (group, presence.hosts_of(tree, group, now))).collect();
+                orders.extend(router.work(&views, &hosts, out));
+            }
         });
-        drop(states);
+        drop(others);
         if self.mail.workers() != workers {
             self.mail = Outboxes::new(workers);
         }
-        let now = shell.now();
         orders.into_iter().for_each(|order| self.carry_out(now, order));
+        self.send_letters(shell);
+    }
+
+    fn send_letters(&mut self, shell: &mut impl Shell) {
+        let to_hosts = self.router.as_mut().map(Router::frames).unwrap_or_default();
+        for (to, group, frame) in to_hosts {
+            shell.send(to, addressed::seal_letters(LetterWay::ToHost, group, &frame));
+        }
+        for (to, group, frame) in self.hosting.frames() {
+            shell.send(to, addressed::seal_letters(LetterWay::ToGuest, group, &frame));
+        }
     }
 
     fn carry_out(&mut self, now: Now, order: Order) {
         match order {
-            Order::Hand { group, session, input } => {
+            Order::Hand { group, session, input, .. } => {
                 let is_write = matches!(input, ClientInput::Write { .. });
-                let mut replica = self.replica(group as usize);
-                if group == 0 {
-                    replica.step(now, Input::Client(input));
-                } else {
-                    replica.take_routed(now, input);
-                }
-                let batch = replica.submitted();
+                let Some(batch) = self.hand(now, group, input) else { return };
                 if let Some(router) = self.router.as_mut().filter(|_| is_write) {
                     router.handed(session, group, batch);
                 }
             }
             Order::Submit { group, command } => {
-                let mut replica = self.replica(group as usize);
-                replica.submit(&command);
-                let batch = replica.submitted();
+                let Some(batch) = self.submit_to(group, &command) else { return };
                 if let Some(router) = &mut self.router {
                     router.handed(Command::session_of(&command), group, batch);
                 }
             }
-            Order::Mark { group, at_least } => self.submit_mark(group as usize, at_least),
+            Order::HandFor { guest, group, session, input } => {
+                let Some(batch) = self.hand(now, group, input) else { return };
+                self.hosting.handed((guest, group), session, batch);
+                if let (Some(router), Some((session, _))) = (&mut self.router, session) {
+                    router.handed_for_guest(session, group, batch);
+                }
+            }
+            Order::SubmitFor { guest, group, command } => {
+                if let Some(batch) = self.submit_to(group, &command) {
+                    self.hosting.handed((guest, group), None, batch);
+                }
+            }
+            Order::Mark { group, at_least } => {
+                if let Some(at) = self.place_of(GroupNumber(group)) {
+                    self.submit_mark(at, at_least);
+                }
+            }
         }
+    }
+
+    /// Gives a request to a group's replica. Returns the last batch that it has a command for.
+    fn hand(&mut self, now: Now, group: u32, input: ClientInput) -> Option<(Origin, u64)> {
+        let at = self.place_of(GroupNumber(group))?;
+        let mut replica = self.replica(at);
+        if at == 0 {
+            replica.step(now, Input::Client(input));
+        } else {
+            replica.take_routed(now, input);
+        }
+        Some(replica.submitted())
+    }
+
+    /// Submits a command to a group's replica, for which no connection waits. Returns its batch.
+    fn submit_to(&mut self, group: u32, command: &[u8]) -> Option<(Origin, u64)> {
+        let at = self.place_of(GroupNumber(group))?;
+        let mut replica = self.replica(at);
+        replica.submit(command);
+        Some(replica.submitted())
     }
 
     pub(super) fn submit_mark(&mut self, at: usize, at_least: Zxid) {
@@ -190,7 +289,7 @@ impl Member {
 
     /// True if requests, answers or events may go on.
     pub(super) fn has_routes(&self) -> bool {
-        self.router.as_ref().is_some_and(Router::has_work)
+        self.hosting.has_work() || self.router.as_ref().is_some_and(Router::has_work)
     }
 
     /// Applies what a group that is not the home group has committed.

@@ -68,8 +68,8 @@ impl Replica<'_> {
         let tree = replicated.tree_mut();
         match &change {
             ConfigurationEntry::Founding(_) | ConfigurationEntry::Change(_) => {}
-            ConfigurationEntry::Groups { count, founders } => {
-                self.apply_groups(index, *count, founders, tree)
+            ConfigurationEntry::Groups { count, founders, replicas } => {
+                self.apply_groups(index, (*count, founders, *replicas), tree);
             }
             ConfigurationEntry::Refounding { cluster, members, .. } => {
                 // A survivor begins an ensemble of its own.

@@ -15,7 +15,8 @@ impl Replica<'_> {
         let may_announce = self.group.leading.is_some()
             && self.group.consensus.takes_proposals()
             && !self.group.read_only.is_active()
-            && self.group.applied.level >= FeatureLevel::SPLIT_POINTS;
+            // Items may be of a level to which the group is yet to be raised.
+            && self.group.applied.level >= self.presence.ensemble_level.max(FeatureLevel::SPLIT_POINTS);
         may_announce.then_some(term)
     }
 

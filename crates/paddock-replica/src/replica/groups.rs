@@ -20,7 +20,7 @@ use crate::message::PeerMessage;
 use crate::offline::found_groups;
 use crate::presence::NewGroup;
 use crate::queued_item::QueuedItem;
-use crate::raft_id::raft_id;
+use crate::raft_id::{member_number, raft_id};
 use crate::stamps::StampClock;
 use crate::{Input, Membership, Replicated};
 
@@ -44,9 +44,10 @@ impl Replica<'_> {
     /// Founds the groups that this member's configuration asks for, if it leads the home group and all members know of groups. There are never
     /// fewer.
     pub(super) fn found_groups(&mut self) {
-        let count = self.presence.options.group_count;
+        let (count, replicas) = (self.presence.options.group_count, self.presence.options.group_replicas);
         let applied = &self.group.applied;
-        if count <= applied.groups || applied.level < FeatureLevel::SEVERAL_GROUPS {
+        let needed = if replicas == 0 { FeatureLevel::SEVERAL_GROUPS } else { FeatureLevel::HOSTS };
+        if count <= applied.groups || applied.level < needed {
             return;
         }
         let is_alone = self.presence.options.founding.members.is_empty();
@@ -66,7 +67,7 @@ impl Replica<'_> {
             let is_left = |id: &u64| !is_alone && !settled.iter().any(|member| raft_id(member.id) == *id);
             let learners = membership.learners.iter().copied().filter(|id| !is_left(id)).collect();
             let founders = Membership::new(membership.voters.clone(), learners);
-            self.group.consensus.propose(ConfigurationEntry::Groups { count, founders }.encode());
+            self.group.consensus.propose(ConfigurationEntry::Groups { count, founders, replicas }.encode());
         }
     }
 
@@ -94,12 +95,17 @@ impl Replica<'_> {
     }
 
     /// The home group has come to the entry with which groups are founded.
-    pub(super) fn apply_groups(&mut self, index: u64, count: u32, founders: &Membership, tree: &mut Tree) {
+    pub(super) fn apply_groups(
+        &mut self,
+        index: u64,
+        (count, founders, replicas): (u32, &Membership, u32),
+        tree: &mut Tree,
+    ) {
         if !self.group.is_home() {
             return;
         }
         let before = tree.groups().count();
-        found_groups(tree, count, founders);
+        found_groups(tree, count, founders, replicas);
         self.group.applied.groups = tree.groups().count();
         let stamps = self.stamp_clock();
         if let Some(leading) = &mut self.group.leading {
@@ -119,6 +125,10 @@ impl Replica<'_> {
         }
         for number in before..count {
             let founders = founders_of(tree, number).expect("the state says who founds its groups");
+            let own = member_number(self.presence.options.member);
+            if !own.is_some_and(|own| tree.groups().has_replica(number, own)) {
+                continue;
+            }
             self.presence.new_groups.push(NewGroup { number, founders, is_first_time });
         }
     }
@@ -178,7 +188,7 @@ impl Replica<'_> {
 pub fn founders_of(tree: &Tree, group: u32) -> Option<Membership> {
     let GroupFounders { voters, learners } = tree.groups().founders(group)?;
     let ids = |members: &[u32]| members.iter().map(|member| raft_id(*member)).collect();
-    Some(Membership::new(ids(voters), ids(learners)))
+    Some(Membership::new(ids(&voters), ids(&learners)))
 }
 
 /// The voters of a group in the order in which they are to lead it. The first ones go round the voters, and so do the second ones of the groups with

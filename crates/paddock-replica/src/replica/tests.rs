@@ -31,6 +31,7 @@ fn options(voters: Vec<u64>) -> ReplicaOptions {
         work_at_once: WORK_AT_ONCE,
         entry_bytes_kept: 2000,
         group_count: 1,
+        group_replicas: 0,
         split_points: Default::default(),
         linearizable_reads: false,
         stamps: false,

@@ -108,6 +108,7 @@ impl Stage {
             work_at_once: WORK_AT_ONCE,
             entry_bytes_kept: 2000,
             group_count: 1,
+            group_replicas: 0,
             split_points: Default::default(),
             linearizable_reads: self.linearizable_reads,
             lease_clock_bound_ms: self.lease_clock_bound_ms,

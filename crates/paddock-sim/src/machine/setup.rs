@@ -22,6 +22,8 @@ pub(crate) struct Settings {
     pub(crate) numbering: Numbering,
     /// Raft groups that there are to be, with the home group.
     pub(crate) groups: u32,
+    /// Replicas of each group beside the home group; 0 for one on each member.
+    pub(crate) replicas: u32,
     /// Slots of split points move to other groups than the home group.
     pub(crate) moves_slots: bool,
     /// Number of members, the last ones, that found it without a vote.
@@ -81,6 +83,7 @@ impl Settings {
             members,
             numbering: Numbering::Machines,
             groups: 1,
+            replicas: 0,
             moves_slots: false,
             observers: 0,
             spares,
@@ -185,6 +188,7 @@ impl Settings {
             long_list: self.long_list,
             znodes_per_slice: self.znodes_per_slice,
             piece_bytes: self.piece_bytes,
+            group_replicas: self.replicas,
             linearizable_reads: self.linearizable_reads,
             known_level,
             stamps: Chance::of(seed, "stamps").permille(self.stamping),

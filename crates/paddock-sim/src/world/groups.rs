@@ -5,8 +5,10 @@ use paddock_member::open_message;
 use paddock_proto::jute::Writer;
 use paddock_proto::{AclList, GroupsCommand, IdList, MemberNumber, OpCode, SessionId, Zxid};
 use paddock_replica::testing::MessageFacts;
-use paddock_replica::{GroupStanding, Input, LogEntry, Membership, Replicated, leading_order, raft_id};
-use paddock_tree::{Command, FeatureLevel};
+use paddock_replica::{
+    GroupStanding, Input, LogEntry, Membership, Replicated, leading_order, member_number, raft_id,
+};
+use paddock_tree::{Command, FeatureLevel, placement};
 
 use super::World;
 use crate::checks::Checked;
@@ -155,6 +157,24 @@ impl World {
         Membership::new(ids(numbers(voters)), ids(numbers(observers)))
     }
 
+    /// The members that a group is to have.
+    fn wanted_in(&self, group: u32) -> Membership {
+        let wanted = self.wanted_membership();
+        let replicas = self.plan.settings.replicas;
+        if group == 0 || replicas == 0 {
+            return wanted;
+        }
+        let voters: Vec<_> = wanted.voters.iter().filter_map(|id| member_number(*id)).collect();
+        let placed = placement(&voters, group, replicas).into_iter().map(raft_id).collect();
+        Membership::new(placed, Vec::new())
+    }
+
+    /// True if a machine is to have a replica of a group.
+    fn has_replica(&self, machine: u8, group: u32) -> bool {
+        let id = raft_id(self.plan.settings.numbering.number(machine));
+        self.plan.settings.replicas == 0 || group == 0 || self.wanted_in(group).voters.contains(&id)
+    }
+
     /// Something in the groups that is not yet as it should be.
     pub(super) fn unsettled_groups(&self) -> Option<String> {
         let level = FeatureLevel(self.checks.truth.model().feature_level());
@@ -164,18 +184,19 @@ impl World {
             return Some(format!("there are {} groups of {groups}", self.checks.groups.count()));
         }
         let numbering = self.plan.settings.numbering;
-        let wanted = self.wanted_membership();
         let present: Vec<u64> =
             self.members().map(|machine| raft_id(numbering.number(machine.number))).collect();
         for machine in self.members() {
             let number = machine.number;
             let standings = machine.process.as_ref().map(|process| process.group_standings());
             let standings = standings.unwrap_or_default();
-            if standings.len() != groups as usize {
-                return Some(format!("member {number} has {} groups of {groups}", standings.len()));
+            let own = (0..groups).filter(|group| self.has_replica(number, *group)).count();
+            if standings.len() != own {
+                return Some(format!("member {number} has {} groups of {own}", standings.len()));
             }
             for standing in standings.iter().filter(|standing| standing.number > 0) {
                 let GroupStanding { number: group, leader, applied, is_silent, .. } = *standing;
+                let wanted = self.wanted_in(group);
                 let expected =
                     leading_order(group, &wanted.voters).into_iter().find(|id| present.contains(id));
                 let Some(expected) = expected else { continue };

@@ -9,6 +9,7 @@ use paddock_tree::{SLOTS, slot_of};
 use super::World;
 use crate::checks::Checked;
 use crate::checks::one_order::states::MemberStates;
+use crate::machine::process::SimProcess;
 use crate::names;
 
 /// An operator moves slots after one tick in this number, of all members together.
@@ -67,11 +68,17 @@ impl World {
             }
             return Err(violation);
         }
+        let processes: Vec<&SimProcess> =
+            self.members().filter_map(|machine| machine.process.as_ref()).collect();
         for machine in self.members() {
             let process = machine.process.as_ref().expect("a settled member runs");
             let state = process.state.read();
-            let groups = (1..self.plan.settings.groups)
-                .filter_map(|group| Some((group, process.look_at_group(group, |state| dump(state.tree()))?)));
+            // A group that the member does not have is looked at where it is.
+            let groups = (1..self.plan.settings.groups).filter_map(|group| {
+                let dumped = |process: &SimProcess| process.look_at_group(group, |state| dump(state.tree()));
+                let here = dumped(process);
+                Some((group, here.or_else(|| processes.iter().find_map(|process| dumped(process)))?))
+            });
             let states = MemberStates { home: state.tree(), groups: groups.collect() };
             states.check(machine.number, &order)?;
         }

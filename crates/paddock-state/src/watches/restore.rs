@@ -6,7 +6,7 @@ use paddock_tree::{Tree, allows};
 use crate::{Client, WatchTable};
 
 /// Marks by which a watch knows if it has missed something: zxids of a znode, and whether the client may read it.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ZnodeMarks {
     pub mzxid: Zxid,
     pub pzxid: Zxid,

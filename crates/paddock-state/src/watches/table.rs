@@ -6,12 +6,22 @@
 
 use std::sync::Arc;
 
-use paddock_proto::{SessionId, Zxid};
+use paddock_proto::{Acl, AddWatchMode, EventKind, SessionId, WatcherKind, Zxid};
 use paddock_tree::Change;
 use parking_lot::{Mutex, MutexGuard};
 
 use super::{RefusedWatches, WatchLimits, WatchStatistics, WatchSummary, Watches};
 use crate::{Client, ConnId, Outboxes};
+
+/// Effect of an event on the watches of one connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Woken {
+    NoWatch,
+    /// The client is to be told.
+    Told,
+    /// The client may not read the znode, and hears nothing.
+    Unheard,
+}
 
 /// Handle of a member's watch table. Clones are of the same table.
 #[derive(Clone, Debug, Default)]
@@ -31,6 +41,31 @@ impl WatchTable {
         }
         let mut watches = self.lock();
         changes.iter().for_each(|change| watches.fire(change, zxid, out));
+    }
+
+    /// A change was told to this member for one connection. A one-shot watch is removed, whether its client may hear of the change or not.
+    pub fn wake(&self, conn: ConnId, kind: EventKind, path: &str, readers: Option<&[Acl]>) -> Woken {
+        self.lock().wake(conn, kind, path, readers)
+    }
+
+    /// True if a connection has shown an identity that may read what has this ACL, as far as its watches know.
+    pub fn may_hear(&self, conn: ConnId, readers: &[Acl]) -> bool {
+        self.lock().may_hear(conn, readers)
+    }
+
+    /// Tells a connection of all changes of a znode and its children from now on. Returns false if there may be no more watches.
+    pub fn watch_all_of(&self, client: &Client, path: &str) -> bool {
+        self.lock().add_mode(client, path, AddWatchMode::Persistent)
+    }
+
+    /// True if a connection watches a znode or its children, in whatever mode.
+    pub fn is_watched_by(&self, conn: ConnId, path: &str) -> bool {
+        self.lock().is_watched_by(conn, path)
+    }
+
+    /// A connection watches a znode and its children no more.
+    pub fn unwatch(&self, conn: ConnId, path: &str) {
+        self.lock().remove(conn, path, WatcherKind::Any);
     }
 
     /// Sets how many watches there may be.

@@ -91,6 +91,11 @@ impl Tree {
                 self.zxid = self.zxid.max(at_least.min(Zxid::stamp(Zxid::STAMP_MS_MAX)));
             }
             GroupsCommand::GoOn => self.let_go_on(at.session),
+            GroupsCommand::Host { guest, group, host } => {
+                if self.raised.level >= FeatureLevel::HOSTS {
+                    self.decide_host(guest, group, host);
+                }
+            }
             GroupsCommand::Given { path, first, portion, is_last, above, znodes } => {
                 self.zxid = self.zxid.max(above);
                 self.take_given(path, first, (portion, is_last), znodes);
@@ -232,6 +237,9 @@ impl Tree {
             }
             StreamItem::Prepare { multi, command } => self.prepare(at.zxid, multi, command),
             StreamItem::Settle { multi, is_done } => self.settle(at.zxid, (multi, is_done), changes),
+            // At a lower level a snapshot could not say it.
+            StreamItem::Host { .. } if self.raised.level < FeatureLevel::HOSTS => {}
+            StreamItem::Host { guest, host } => self.receive_host(guest, host),
         }
     }
 

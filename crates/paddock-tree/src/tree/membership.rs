@@ -10,6 +10,7 @@ use crate::between_groups::BetweenGroups;
 use crate::ensemble::{Ensemble, Written, members_asked_for, parse_members, real_members};
 use crate::features::FeatureLevel;
 use crate::groups::FoundedGroups;
+use crate::hosts::Hosts;
 use crate::origins::Origins;
 use crate::outcome::Changes;
 use crate::store::NodeId;
@@ -74,7 +75,7 @@ impl Tree {
     /// does not reach it. Znodes, sessions and zxids stay.
     pub fn leave_ensemble(&mut self) {
         (self.origins, self.groups) = (Origins::default(), FoundedGroups::default());
-        self.between_groups = BetweenGroups::default();
+        (self.between_groups, self.hosts) = (BetweenGroups::default(), Hosts::default());
         (self.is_among_groups, self.are_znodes_spread) = (false, false);
         if self.ensemble.take().is_some() {
             let (node, stat) = (self.config_node(), self.config().1);

@@ -43,14 +43,14 @@ impl Tree {
         match self.sessions.get(&id) {
             _ if id == SessionId::NONE => Ok(()),
             None => Err(ErrorCode::SessionExpired),
-            Some(session) if session.owner != member => Err(ErrorCode::SessionMoved),
+            Some(session) if session.owner != member => self.hosts.check_host(session.owner, member),
             Some(_) => Ok(()),
         }
     }
 
     /// A session may be closed where it is served; one that has ended already may be closed again.
     pub(crate) fn may_close(&self, command: &Command<'_>) -> bool {
-        self.session_owner(command.session).is_none_or(|owner| owner == command.member)
+        self.check_session(command.session, command.member) != Err(ErrorCode::SessionMoved)
     }
 
     /// Refuses an id that is in use: two clients must never share a session.

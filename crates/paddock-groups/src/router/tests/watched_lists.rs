@@ -102,9 +102,9 @@ impl RoutedPair {
     /// Lets the router work. Returns what the client is told.
     fn work(&mut self) -> Vec<ToldClient> {
         let (home, other) = (self.home.tree().zxid(), self.other.tree().zxid());
-        let view = |state, level| GroupView { state, level, origin: ORIGIN };
+        let view = |state, level| Some(GroupView { state, level, origin: ORIGIN });
         let views = [view(&self.home, home), view(&self.other, home.min(other))];
-        self.router.work(&views, &mut self.out);
+        self.router.work(&views, &HostChoice::new(), &mut self.out);
         let mut told = Vec::new();
         for (_, outbox) in self.out.iter_mut() {
             told.extend(outbox.iter().map(|(_, parcel)| match parcel {

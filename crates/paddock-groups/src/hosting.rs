@@ -1,0 +1,481 @@
+//! A member as the host of groups that others do not have: what they ask for is done on its replicas, and they are told of it.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use paddock_proto::{MemberNumber, SessionId, Zxid};
+use paddock_state::{Client, ClientInput, ConnId, Outboxes, Parcel, QueuedRead, RequestId, Slot};
+use paddock_tree::{AppliedItem, Origin};
+
+use crate::away::{GuestLetter, GuestRequest, Guests, HostLetter, Line, LineFrame, LineName};
+use crate::marks::Marks;
+use crate::turn::Order;
+use crate::view::{GroupView, Groups};
+
+/// Number of items above which a guest is told of them, whether it waits for anything or not.
+const ITEMS_MAX: usize = 256;
+
+/// Guests of this member, each with its group.
+#[derive(Debug, Default)]
+pub struct Hosting {
+    guests: BTreeMap<(MemberNumber, u32), Hosted>,
+    conns: BTreeMap<ConnId, HostedConn>,
+    /// Connections that were given a number.
+    conns_begun: u64,
+    marks: Marks,
+    /// The last batches into which writes of sessions came for their guests, and the moves of the session by then: what is asked for by a later owner, or on a later
+    /// connection, waits until they are applied.
+    handed: BTreeMap<(u32, SessionId), (u32, Origin, u64)>,
+    /// Something has come, or was applied, since the last turn.
+    is_changed: bool,
+}
+
+/// A connection of a guest.
+#[derive(Clone, Copy, Debug)]
+struct HostedConn {
+    guest: MemberNumber,
+    group: u32,
+    /// The connection as the guest calls it.
+    there: ConnId,
+}
+
+/// One guest of one group.
+#[derive(Debug)]
+struct Hosted {
+    line: Line,
+    is_welcome: bool,
+    /// The last batch into which something of the guest's came: before it is applied, no other line begins.
+    last_batch: Option<(Origin, u64)>,
+    /// Letters whose time has not come, by rising numbers.
+    held: VecDeque<(u64, GuestLetter)>,
+    /// The guest's connections, as they are called here.
+    conns: BTreeMap<ConnId, ConnId>,
+    /// Requests that were handed over, with the numbers of their letters.
+    asked: BTreeMap<(ConnId, u32), u64>,
+    /// Requests that will not be answered: they are done when this batch, the last one that they can have come into, is applied.
+    unanswered: Vec<(u64, Option<(Origin, u64)>)>,
+    next_slot: u32,
+    /// The level that the guest was told of.
+    told: Zxid,
+    /// The largest stamp for which it waits.
+    awaited: Zxid,
+    /// Items that were applied since it was told of any.
+    items: Vec<AppliedItem>,
+    /// Something was said to it since its level was.
+    was_told: bool,
+}
+
+impl Hosted {
+    fn new(name: LineName, last_batch: Option<(Origin, u64)>) -> Hosted {
+        Hosted {
+            line: Line::new(name),
+            is_welcome: false,
+            last_batch,
+            held: VecDeque::new(),
+            conns: BTreeMap::new(),
+            asked: BTreeMap::new(),
+            unanswered: Vec::new(),
+            next_slot: 0,
+            told: Zxid(0),
+            awaited: Zxid(0),
+            items: Vec::new(),
+            was_told: false,
+        }
+    }
+
+    /// The group answers nothing that was asked for on a connection.
+    fn abandon(&mut self, conn: ConnId) {
+        let asked = self.asked.extract_if(.., |(of, _), _| *of == conn);
+        let numbers: Vec<u64> = asked.map(|(_, number)| number).collect();
+        let batch = self.last_batch;
+        self.unanswered.extend(numbers.into_iter().map(|number| (number, batch)));
+    }
+
+    fn tell(&mut self, letter: &HostLetter) {
+        self.line.push(letter.encode());
+        self.was_told = true;
+    }
+}
+
+impl Hosting {
+    /// Takes a message of a guest. Returns connections that are gone: nothing more is told to them. `None` if it is no whole message.
+    pub fn take_frame(&mut self, from: MemberNumber, group: u32, bytes: &[u8]) -> Option<Vec<ConnId>> {
+        let frame = LineFrame::decode(bytes).ok()?;
+        let mut gone = Vec::new();
+        let key = (from, group);
+        let known = self.guests.get(&key);
+        if known.is_none_or(|hosted| hosted.line.name() != frame.line) {
+            // Only its own beginning begins a line; the rest of a former one, or all of it, may come late.
+            let is_former = known.is_some_and(|hosted| hosted.line.name() > frame.line);
+            if is_former || frame.first != 1 {
+                // A guest that has forgotten how it has called its lines hears it.
+                if let Some(hosted) = self.guests.get_mut(&key).filter(|_| is_former) {
+                    hosted.line.answer();
+                }
+                return Some(gone);
+            }
+            let last_batch = known.and_then(|hosted| hosted.last_batch);
+            if let Some(former) = self.guests.insert(key, Hosted::new(frame.line, last_batch)) {
+                gone.extend(former.conns.into_values());
+                self.conns.retain(|conn, _| !gone.contains(conn));
+            }
+        }
+        self.is_changed = true;
+        let hosted = self.guests.get_mut(&key)?;
+        for (number, letter) in hosted.line.receive(&frame) {
+            match GuestLetter::decode(&letter).ok()? {
+                GuestLetter::Level { at_least } => hosted.awaited = hosted.awaited.max(at_least),
+                letter => hosted.held.push_back((number, letter)),
+            }
+        }
+        Some(gone)
+    }
+
+    /// True if this member has guests.
+    pub fn has_guests(&self) -> bool {
+        !self.guests.is_empty()
+    }
+
+    /// Takes what a group, whose zxid is this one, tells the connections of guests. The rest is left alone.
+    pub fn take_mail(&mut self, (group, zxid): (u32, Zxid), mail: &mut Outboxes, items: &[AppliedItem]) {
+        self.is_changed = true;
+        let Hosting { guests, conns, .. } = self;
+        for (_, outbox) in mail.iter_mut() {
+            for (conn, parcel) in outbox.iter().filter(|(conn, _)| conn.is_of_guest()) {
+                // Another group's change of a znode whose children are watched here is not this guest's affair.
+                let Some(of) = conns.get(&conn).filter(|of| of.group == group) else { continue };
+                let Some(hosted) = guests.get_mut(&(of.guest, group)) else { continue };
+                match parcel {
+                    Parcel::Reply(slot, bytes) => {
+                        if let Some(number) = hosted.asked.remove(&(conn, slot.0)) {
+                            hosted.tell(&HostLetter::Reply { number, zxid, bytes: bytes.to_vec() });
+                        }
+                    }
+                    Parcel::Event(bytes) | Parcel::SharedEvent(bytes) => {
+                        hosted.tell(&HostLetter::Event { conn: of.there, bytes: bytes.to_vec() });
+                    }
+                    Parcel::Close => {
+                        hosted.abandon(conn);
+                        hosted.tell(&HostLetter::Close { conn: of.there });
+                    }
+                    Parcel::Connected(..) | Parcel::Expired => {}
+                }
+            }
+        }
+        for ((_, of), hosted) in guests.iter_mut() {
+            if *of == group {
+                hosted.items.extend(items);
+            }
+        }
+    }
+
+    /// The state of a group, or of the home group, was replaced by another: what guests wait for, or watch, may have happened between them. Their connections
+    /// are closed. Returns how they are called here.
+    pub fn begin_anew(&mut self, group: u32) -> Vec<ConnId> {
+        let mut gone = Vec::new();
+        for (_, hosted) in self.guests.iter_mut().filter(|((_, of), _)| group == 0 || *of == group) {
+            for (there, here) in std::mem::take(&mut hosted.conns) {
+                hosted.abandon(here);
+                hosted.tell(&HostLetter::Close { conn: there });
+                gone.push(here);
+            }
+        }
+        gone.iter().for_each(|conn| {
+            self.conns.remove(conn);
+        });
+        self.is_changed |= !gone.is_empty();
+        gone
+    }
+
+    /// True if there may be something to do.
+    pub fn has_work(&self) -> bool {
+        self.is_changed
+    }
+
+    /// A tick has passed.
+    pub fn tick(&mut self) {
+        self.marks.tick();
+        self.guests.values_mut().for_each(|hosted| hosted.line.tick());
+        self.is_changed |= !self.guests.is_empty();
+    }
+
+    /// Does what can be done. Returns what is asked of the groups. `replicas` are those of this member, by the groups' numbers. `has_under_way`
+    /// says of a session and a group whether a write is under way that a client of this member's has asked for: the session may have gone to a guest.
+    pub fn work(
+        &mut self,
+        replicas: &[Option<GroupView<'_>>],
+        member: MemberNumber,
+        has_under_way: &dyn Fn(SessionId, u32) -> bool,
+    ) -> Vec<Order> {
+        self.is_changed = false;
+        let none = Guests::default();
+        let groups = Groups::new(replicas, member, &none);
+        for (number, group) in groups.replicas() {
+            self.marks.follow(number, group.tree().zxid());
+        }
+        let mut orders = Vec::new();
+        self.handed.retain(|(group, _), (_, origin, batch)| {
+            groups
+                .get(*group)
+                .is_some_and(|view| view.origin == *origin && view.tree().applied_batch(*origin) < *batch)
+        });
+        let Hosting { guests, conns, conns_begun, marks, handed, .. } = self;
+        for ((guest, group), hosted) in guests {
+            let Some(view) = groups.get(*group) else { continue };
+            let mut turn = HostTurn {
+                groups,
+                view,
+                guest: *guest,
+                group: *group,
+                orders: &mut orders,
+                marks,
+                handed,
+                has_under_way,
+                conns,
+                conns_begun,
+            };
+            turn.work(hosted);
+        }
+        orders
+    }
+
+    /// A request of a guest was handed to a group, as a part of this batch. `session` is that of a write, with the number of its moves.
+    pub fn handed(
+        &mut self,
+        (guest, group): (MemberNumber, u32),
+        session: Option<(SessionId, u32)>,
+        batch: (Origin, u64),
+    ) {
+        if let Some(hosted) = self.guests.get_mut(&(guest, group)) {
+            hosted.last_batch = Some(batch);
+        }
+        if let Some((session, moves)) = session {
+            self.handed.insert((group, session), (moves, batch.0, batch.1));
+        }
+    }
+
+    /// Messages for guests, with their groups.
+    pub fn frames(&mut self) -> Vec<(MemberNumber, u32, Vec<u8>)> {
+        let mut frames = Vec::new();
+        for ((guest, group), hosted) in &mut self.guests {
+            while let Some(frame) = hosted.line.next_frame() {
+                frames.push((*guest, *group, frame));
+            }
+        }
+        frames
+    }
+}
+
+/// Standing of a connection, with the number of moves that its session had by then: its writes are taken through the host, or not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Attendance {
+    Now,
+    NotYet,
+    /// The session has another owner, or another connection, or has ended.
+    Never,
+}
+
+/// A turn for one guest of one group.
+struct HostTurn<'t, 'g> {
+    groups: Groups<'g>,
+    view: GroupView<'g>,
+    guest: MemberNumber,
+    group: u32,
+    orders: &'t mut Vec<Order>,
+    marks: &'t mut Marks,
+    /// Writes that were handed over and are not applied yet.
+    handed: &'t BTreeMap<(u32, SessionId), (u32, Origin, u64)>,
+    /// Says whether a write of a session that this member has served is under way in a group.
+    has_under_way: &'t dyn Fn(SessionId, u32) -> bool,
+    conns: &'t mut BTreeMap<ConnId, HostedConn>,
+    conns_begun: &'t mut u64,
+}
+
+impl HostTurn<'_, '_> {
+    fn work(&mut self, hosted: &mut Hosted) {
+        if !hosted.is_welcome {
+            if !self.may_welcome(hosted) {
+                return;
+            }
+            hosted.is_welcome = true;
+            let (zxid, level) = (self.view.tree().zxid(), self.view.level);
+            hosted.tell(&HostLetter::Welcome { zxid, level });
+            hosted.told = level;
+        }
+        let (tree, origin) = (self.view.tree(), self.view.origin);
+        let is_over = |batch: Option<(Origin, u64)>| {
+            batch.is_none_or(|(of, batch)| of != origin || tree.applied_batch(of) >= batch)
+        };
+        let done = hosted.unanswered.extract_if(.., |(_, batch)| is_over(*batch));
+        for (number, _) in done.collect::<Vec<_>>() {
+            hosted.tell(&HostLetter::Done { number, zxid: tree.zxid() });
+        }
+        let mut held_up: BTreeSet<SessionId> = BTreeSet::new();
+        for (number, letter) in std::mem::take(&mut hosted.held) {
+            let session = letter.session();
+            let is_held_up = session.is_some_and(|session| held_up.contains(&session));
+            if is_held_up || !self.carry_out(number, &letter, hosted) {
+                held_up.extend(session);
+                hosted.held.push_back((number, letter));
+            }
+        }
+        if hosted.awaited > self.view.level {
+            self.is_at(hosted.awaited);
+        }
+        self.tell_level(hosted);
+    }
+
+    /// True once nothing that was asked for on an earlier line can follow: all of it has been applied, or the group refuses it.
+    fn may_welcome(&mut self, hosted: &Hosted) -> bool {
+        let tree = self.view.tree();
+        let is_settled = hosted
+            .last_batch
+            .is_none_or(|(origin, batch)| origin != self.view.origin || tree.applied_batch(origin) >= batch);
+        if !self.groups.knows_start_in(self.group) {
+            if self.marks.is_start_due(self.group) {
+                self.orders.push(Order::Mark { group: self.group, at_least: Zxid(0) });
+            }
+            return false;
+        }
+        is_settled && tree.host_here(self.guest) == Some(self.groups.member)
+    }
+
+    /// True if the group's replica lacks nothing up to a stamp; asks for entries if that is missing.
+    fn is_at(&mut self, stamp: Zxid) -> bool {
+        if self.view.level >= stamp {
+            return true;
+        }
+        for group in [0, self.group] {
+            if self.groups.zxid(group) < stamp && self.marks.is_due(group, stamp) {
+                self.orders.push(Order::Mark { group, at_least: stamp });
+            }
+        }
+        false
+    }
+
+    fn attendance(&self, session: SessionId, moves: u32) -> Attendance {
+        let tree = self.view.tree();
+        let known = tree.session_moves(session);
+        let home = self.groups.home().tree();
+        let is_over = home.session_timeout_ms(session).is_none() || home.session_moves(session) > moves;
+        // What was asked for on an earlier connection would count as this one's if it came behind.
+        let handed = self.handed.get(&(self.group, session));
+        let is_former_under_way =
+            handed.is_some_and(|(earlier, ..)| *earlier < moves) || (self.has_under_way)(session, self.group);
+        if known > moves || is_over {
+            Attendance::Never
+        } else if tree.session_owner(session) == Some(self.guest) && known == moves && !is_former_under_way {
+            Attendance::Now
+        } else {
+            Attendance::NotYet
+        }
+    }
+
+    /// The connection of a guest as it is called here.
+    fn client(&mut self, client: &Client, hosted: &mut Hosted) -> Client {
+        let conn = *hosted.conns.entry(client.conn).or_insert_with(|| {
+            let conn = ConnId::of_guest(*self.conns_begun);
+            *self.conns_begun += 1;
+            let (guest, group, there) = (self.guest, self.group, client.conn);
+            self.conns.insert(conn, HostedConn { guest, group, there });
+            conn
+        });
+        client.clone().with_conn(conn)
+    }
+
+    /// Does what a letter asks for. Returns false if its time has not come.
+    fn carry_out(&mut self, number: u64, letter: &GuestLetter, hosted: &mut Hosted) -> bool {
+        match letter {
+            GuestLetter::Request { client, xid, needs, moves, what } => {
+                let is_write = matches!(what, GuestRequest::Write { .. });
+                let attendance =
+                    if is_write { self.attendance(client.session, *moves) } else { Attendance::Now };
+                if attendance == Attendance::Never {
+                    // Its connection is gone.
+                    hosted.tell(&HostLetter::Done { number, zxid: self.view.tree().zxid() });
+                    return true;
+                }
+                if !self.is_at(*needs) || attendance == Attendance::NotYet {
+                    return false;
+                }
+                let session = client.session;
+                let client = self.client(client, hosted);
+                let request = RequestId { xid: *xid, slot: Slot(hosted.next_slot) };
+                hosted.asked.insert((client.conn, hosted.next_slot), number);
+                hosted.next_slot = hosted.next_slot.wrapping_add(1);
+                let input = match what {
+                    GuestRequest::Write { op, command } => {
+                        let (conn, op, command) = (client.conn, *op, command.clone());
+                        ClientInput::Write { conn, request, op, command }
+                    }
+                    GuestRequest::Read { op, body } => {
+                        ClientInput::Read(QueuedRead::new(client, request, *op, body.clone()))
+                    }
+                };
+                let session = is_write.then_some((session, *moves));
+                self.orders.push(Order::HandFor { guest: self.guest, group: self.group, session, input });
+            }
+            GuestLetter::Parts { client, as_of, queries } => {
+                if !self.is_at(*as_of) {
+                    return false;
+                }
+                let client = self.client(client, hosted);
+                let (tree, points) = (self.view.tree(), self.groups.points());
+                let watched = queries.iter().filter_map(|query| query.watched());
+                watched.for_each(|path| {
+                    // A guest keeps to its own limits.
+                    self.view.state.watches().watch_all_of(&client, path);
+                });
+                let answer = |query: &crate::parts::PartQuery| {
+                    query.answer((self.group, tree), points, &client, *as_of)
+                };
+                let parts = queries.iter().map(answer).collect();
+                hosted.tell(&HostLetter::Parts { number, parts });
+            }
+            GuestLetter::Outcome { session, multi } => {
+                let outcome = self.view.tree().multi_outcome(*session);
+                let Some(outcome) = outcome.filter(|outcome| outcome.multi == *multi) else { return false };
+                hosted.tell(&HostLetter::Outcome { number, outcome: outcome.clone() });
+            }
+            GuestLetter::Attend { session, moves } => {
+                if self.attendance(*session, *moves) == Attendance::NotYet {
+                    return false;
+                }
+                hosted.tell(&HostLetter::Done { number, zxid: self.view.tree().zxid() });
+            }
+            GuestLetter::Submit { command, .. } => {
+                if self.view.tree().has_open_multis() {
+                    return false;
+                }
+                let (guest, group, command) = (self.guest, self.group, command.clone());
+                self.orders.push(Order::SubmitFor { guest, group, command });
+                hosted.tell(&HostLetter::Done { number, zxid: self.view.tree().zxid() });
+            }
+            GuestLetter::Unwatch { conn, path } => {
+                if let Some(conn) = hosted.conns.get(conn) {
+                    self.view.state.watches().unwatch(*conn, path);
+                }
+            }
+            GuestLetter::Gone { conn } => {
+                if let Some(conn) = hosted.conns.remove(conn) {
+                    self.conns.remove(&conn);
+                    self.view.state.watches().drop_conn(conn);
+                }
+            }
+            GuestLetter::Level { .. } => {}
+        }
+        true
+    }
+
+    /// Tells the guest how far the group has come, if it waits for that or was told something else.
+    fn tell_level(&mut self, hosted: &mut Hosted) {
+        let level = self.view.level;
+        let is_awaited = hosted.awaited > hosted.told || !hosted.asked.is_empty() || !hosted.held.is_empty();
+        let is_further = level > hosted.told && (is_awaited || hosted.was_told);
+        if is_further || hosted.items.len() > ITEMS_MAX || hosted.was_told && !hosted.items.is_empty() {
+            let items = std::mem::take(&mut hosted.items);
+            hosted.told = hosted.told.max(level);
+            hosted.tell(&HostLetter::Level { zxid: self.view.tree().zxid(), level, items });
+        }
+        hosted.was_told = false;
+    }
+}

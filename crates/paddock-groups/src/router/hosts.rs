@@ -1,0 +1,209 @@
+//! Groups that the member does not have: requests go to their hosts by letters, and answers and events come from there.
+
+use std::collections::BTreeMap;
+
+use paddock_proto::{GroupsCommand, IdList, MemberNumber, SessionId, Zxid};
+use paddock_state::{Client, ClientInput, ConnId};
+use paddock_tree::Command;
+
+use super::{Passed, Replicas, Router};
+use crate::away::{GuestLetter, GuestRequest, Guests, NewsOfHost, PendingQuestion};
+use crate::turn::{HostQuestion, Order};
+use crate::under_way::{HandedBy, UnderWay};
+use crate::view::Groups;
+
+/// Members that can be the hosts of groups that are not here, the best ones first.
+pub type HostChoice = BTreeMap<u32, Vec<MemberNumber>>;
+
+impl Router {
+    /// Takes a message of a group's host.
+    pub fn take_frame(&mut self, from: MemberNumber, group: u32, bytes: &[u8]) {
+        if !self.guests.take_frame(from, group, bytes) {
+            self.lost_hosts.insert(group);
+        }
+    }
+
+    /// Messages for hosts, with their groups.
+    pub fn frames(&mut self) -> Vec<(MemberNumber, u32, Vec<u8>)> {
+        self.guests.frames()
+    }
+
+    /// Groups have other hosts, or none: those who wait for the former ones, or watch there, are closed, and their sessions go on.
+    pub(super) fn follow_hosts(
+        &mut self,
+        (replicas, choice): (Replicas<'_>, &HostChoice),
+        guests: &mut Guests,
+    ) -> Vec<Order> {
+        let home = replicas[0].expect("every member has the home group");
+        let mut orders = Vec::new();
+        if self.is_looking_for_hosts {
+            guests.keep_sessions(|session| home.tree().session_timeout_ms(session).is_some());
+        }
+        for (group, replica) in (0..).zip(replicas).skip(1) {
+            let is_lost = self.lost_hosts.remove(&group) || guests.is_silent(group);
+            if replica.is_some() {
+                if guests.has(group) {
+                    guests.end(group);
+                    self.close_those_of(group, guests);
+                }
+                continue;
+            }
+            let Some(candidates) = choice.get(&group) else { continue };
+            let decided = home.tree().host_of(self.member, group);
+            if let Some(host) = decided.filter(|host| guests.host(group) != Some(*host) || is_lost) {
+                guests.begin(group, host, home.origin.incarnation);
+                self.close_those_of(group, guests);
+            }
+            let is_good = decided.is_some_and(|host| candidates.contains(&host)) && !is_lost;
+            let other = candidates.iter().copied().find(|host| Some(*host) != decided);
+            if let Some(host) = other.filter(|_| !is_good && self.marks.is_host_due(group)) {
+                orders.push(Order::Submit { group: 0, command: host_command(self.member, group, host) });
+            }
+        }
+        orders
+    }
+
+    fn close_those_of(&mut self, group: u32, guests: &mut Guests) {
+        let needing = self.conversations.iter().filter(|(_, one)| one.needs_host(group));
+        let conns: Vec<ConnId> = needing.map(|(conn, _)| *conn).collect();
+        conns.into_iter().for_each(|conn| self.close(conn, guests));
+    }
+
+    /// Closes a connection, of which nothing more is taken. Its session goes on.
+    fn close(&mut self, conn: ConnId, guests: &mut Guests) {
+        self.forget(conn);
+        guests.forget(conn);
+        self.refused.insert(conn);
+        self.passed.push(Passed::Close(conn));
+    }
+
+    /// Takes everything that hosts have said, in its order.
+    pub(super) fn hear_hosts(&mut self, replicas: Replicas<'_>, guests: &mut Guests) {
+        while let Some((group, news)) = guests.next_news() {
+            let level = guests.level(group);
+            let groups = Groups::new(replicas, self.member, guests);
+            let unwatched = match news {
+                NewsOfHost::Further { items } => {
+                    for one in self.conversations.values_mut() {
+                        items.iter().for_each(|item| one.pull_forward(group, *item));
+                    }
+                    let waiting = self.conversations.iter().filter(|(_, one)| !one.is_at_rest());
+                    self.ready.extend(waiting.map(|(conn, _)| *conn));
+                    None
+                }
+                NewsOfHost::Reply { conn, slot, bytes } => {
+                    self.ready.insert(conn);
+                    if let Some(one) = self.conversations.get_mut(&conn) {
+                        one.take_reply_of_host((group, level), slot, &bytes);
+                    }
+                    None
+                }
+                NewsOfHost::Parts { conn, parts } => {
+                    self.ready.insert(conn);
+                    if let Some(one) = self.conversations.get_mut(&conn) {
+                        one.take_parts(group, parts);
+                    }
+                    None
+                }
+                NewsOfHost::Close { conn } => {
+                    // The connection may be gone by now.
+                    if self.conversations.contains_key(&conn) {
+                        self.close(conn, guests);
+                    }
+                    continue;
+                }
+                NewsOfHost::Event { conn, bytes } => {
+                    self.ready.insert(conn);
+                    let one = self.conversations.get_mut(&conn);
+                    one.and_then(|one| one.take_event_of_host(group, bytes, &groups)).map(|path| (conn, path))
+                }
+            };
+            if let Some((conn, path)) = unwatched {
+                guests.tell(group, GuestLetter::Unwatch { conn, path });
+            }
+        }
+    }
+
+    /// Turns orders to groups that are not here into letters. Returns the others.
+    pub(super) fn write_letters(
+        &mut self,
+        (orders, questions): (Vec<Order>, Vec<(u32, HostQuestion)>),
+        replicas: Replicas<'_>,
+        guests: &mut Guests,
+    ) -> Vec<Order> {
+        questions.into_iter().for_each(|(group, question)| ask(group, question, guests));
+        let is_here = |group: u32| replicas.get(group as usize).is_some_and(Option::is_some);
+        let home = replicas[0].expect("every member has the home group").tree();
+        let mut rest = Vec::new();
+        for order in orders {
+            match order {
+                Order::Hand { group, session, needs, input } if !is_here(group) => {
+                    let moves = home.session_moves(session);
+                    let is_write = matches!(input, ClientInput::Write { .. });
+                    let Some((letter, asked)) = request(input, needs, (session, moves)) else { continue };
+                    if let Some((line, number)) = guests.ask(group, letter, asked).filter(|_| is_write) {
+                        self.note_handed(session, UnderWay { group, by: HandedBy::Letter(line, number) });
+                    }
+                }
+                Order::Submit { group, command } if !is_here(group) => {
+                    let session = Command::session_of(&command);
+                    let letter = GuestLetter::Submit { session, command };
+                    if let Some((line, number)) =
+                        guests.ask(group, letter, PendingQuestion::Submit { session })
+                    {
+                        self.note_handed(session, UnderWay { group, by: HandedBy::Letter(line, number) });
+                    }
+                }
+                Order::Mark { group, at_least } if !is_here(group) => guests.await_level(group, at_least),
+                order => rest.push(order),
+            }
+        }
+        rest
+    }
+}
+
+/// The letter about a request of a client.
+fn request(
+    input: ClientInput,
+    needs: Zxid,
+    (session, moves): (SessionId, u32),
+) -> Option<(GuestLetter, PendingQuestion)> {
+    let (client, request, what) = match input {
+        ClientInput::Write { conn, request, op, command } => {
+            let client = Client::new(conn, session, &[]);
+            (client, request, GuestRequest::Write { op, command })
+        }
+        ClientInput::Read(read) => {
+            (read.client, read.request, GuestRequest::Read { op: read.op, body: read.body })
+        }
+        _ => return None,
+    };
+    let asked = PendingQuestion::Request { conn: client.conn, slot: request.slot };
+    Some((GuestLetter::Request { client, xid: request.xid, needs, moves, what }, asked))
+}
+
+fn ask(group: u32, question: HostQuestion, guests: &mut Guests) {
+    let (letter, asked) = match question {
+        HostQuestion::Parts { client, as_of, queries } => {
+            let asked = PendingQuestion::Parts { conn: client.conn, queries: queries.clone() };
+            (GuestLetter::Parts { client, as_of, queries }, asked)
+        }
+        HostQuestion::Outcome { session, multi } => {
+            (GuestLetter::Outcome { session, multi }, PendingQuestion::Outcome { session, multi })
+        }
+        HostQuestion::Attend { session, moves } => {
+            (GuestLetter::Attend { session, moves }, PendingQuestion::Attend { session, moves })
+        }
+        HostQuestion::Unwatch { conn, path } => {
+            return guests.tell(group, GuestLetter::Unwatch { conn, path });
+        }
+    };
+    guests.ask(group, letter, asked);
+}
+
+fn host_command(guest: MemberNumber, group: u32, host: MemberNumber) -> Vec<u8> {
+    let (mut body, mut command) = (Vec::new(), Vec::new());
+    GroupsCommand::Host { guest, group, host }.encode(&mut body);
+    Command::encode(SessionId::NONE, 0, IdList::NONE, GroupsCommand::OP, &body, &mut command);
+    command
+}

@@ -1,0 +1,66 @@
+//! Hosts: members that read and write in a group for members that have no replica of it.
+//!
+//! The home group decides who is the host of each guest, and tells the group by an item of its stream. From that item on the group takes writes of the guest's
+//! sessions through the host alone: what comes through a former one, or from the guest itself, is refused.
+
+use std::collections::BTreeMap;
+
+use paddock_proto::jute::{Reader, Writer};
+use paddock_proto::{DecodeError, ErrorCode, MemberNumber};
+use xxhash_rust::xxh3::xxh3_64;
+
+use crate::member_bytes::{put_member, read_member};
+
+/// Hosts of a state. A group has those of its own guests, the home group those of all.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Hosts {
+    /// In the home group: by guest and group.
+    pub(crate) decided: BTreeMap<(MemberNumber, u32), MemberNumber>,
+    /// In another group: by guest.
+    pub(crate) received: BTreeMap<MemberNumber, MemberNumber>,
+}
+
+impl Hosts {
+    /// 0 while there are none.
+    pub(crate) fn digest(&self) -> u64 {
+        if *self == Hosts::default() {
+            return 0;
+        }
+        let mut bytes = Vec::new();
+        self.encode(&mut bytes);
+        xxh3_64(&bytes)
+    }
+
+    pub(crate) fn encode(&self, out: &mut Vec<u8>) {
+        out.put_count(self.decided.len());
+        for ((guest, group), host) in &self.decided {
+            put_member(*guest, out);
+            out.put_i32(*group as i32);
+            put_member(*host, out);
+        }
+        out.put_count(self.received.len());
+        for (guest, host) in &self.received {
+            put_member(*guest, out);
+            put_member(*host, out);
+        }
+    }
+
+    pub(crate) fn decode(r: &mut Reader<'_>) -> Result<Hosts, DecodeError> {
+        let mut hosts = Hosts::default();
+        for _ in 0..r.count()? {
+            let (guest, group) = (read_member(r, true)?, r.i32()? as u32);
+            hosts.decided.insert((guest, group), read_member(r, true)?);
+        }
+        for _ in 0..r.count()? {
+            let guest = read_member(r, true)?;
+            hosts.received.insert(guest, read_member(r, true)?);
+        }
+        Ok(hosts)
+    }
+
+    /// Refuses a write that comes through a member which does not serve its session, and is not the host of the one that does.
+    #[cold]
+    pub(crate) fn check_host(&self, owner: MemberNumber, member: MemberNumber) -> Result<(), ErrorCode> {
+        if self.received.get(&owner) == Some(&member) { Ok(()) } else { Err(ErrorCode::SessionMoved) }
+    }
+}
