@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use paddock_proto::{MemberNumber, SessionId, Zxid};
+use paddock_proto::{GroupsCommand, IdList, MemberNumber, SessionId, Zxid};
 use paddock_state::{Client, ClientInput, ConnId, Outboxes, Parcel, QueuedRead, RequestId, Slot};
-use paddock_tree::{AppliedItem, Origin};
+use paddock_tree::{AppliedItem, Command, Origin};
 
 use crate::away::{GuestLetter, GuestRequest, Guests, HostLetter, Line, LineFrame, LineName};
 use crate::marks::Marks;
@@ -14,6 +14,9 @@ use crate::view::{GroupView, Groups};
 /// Number of items above which a guest is told of them, whether it waits for anything or not.
 const ITEMS_MAX: usize = 256;
 
+/// Ticks after which nothing is kept for a guest that has acknowledged nothing.
+const SILENT_TICKS_MAX: u32 = 100;
+
 /// Guests of this member, each with its group.
 #[derive(Debug, Default)]
 pub struct Hosting {
@@ -22,9 +25,6 @@ pub struct Hosting {
     /// Connections that were given a number.
     conns_begun: u64,
     marks: Marks,
-    /// The last batches into which writes of sessions came for their guests, and the moves of the session by then: what is asked for by a later owner, or on a later
-    /// connection, waits until they are applied.
-    handed: BTreeMap<(u32, SessionId), (u32, Origin, u64)>,
     /// Something has come, or was applied, since the last turn.
     is_changed: bool,
 }
@@ -54,6 +54,8 @@ struct Hosted {
     /// Requests that will not be answered: they are done when this batch, the last one that they can have come into, is applied.
     unanswered: Vec<(u64, Option<(Origin, u64)>)>,
     next_slot: u32,
+    /// Sessions of which the group is to know that they come through this member, with their moves.
+    brought_through: BTreeSet<(SessionId, u32)>,
     /// The level that the guest was told of.
     told: Zxid,
     /// The largest stamp for which it waits.
@@ -75,6 +77,7 @@ impl Hosted {
             asked: BTreeMap::new(),
             unanswered: Vec::new(),
             next_slot: 0,
+            brought_through: BTreeSet::new(),
             told: Zxid(0),
             awaited: Zxid(0),
             items: Vec::new(),
@@ -198,27 +201,17 @@ impl Hosting {
         self.is_changed |= !self.guests.is_empty();
     }
 
-    /// Does what can be done. Returns what is asked of the groups. `replicas` are those of this member, by the groups' numbers. `has_under_way`
-    /// says of a session and a group whether a write is under way that a client of this member's has asked for: the session may have gone to a guest.
-    pub fn work(
-        &mut self,
-        replicas: &[Option<GroupView<'_>>],
-        member: MemberNumber,
-        has_under_way: &dyn Fn(SessionId, u32) -> bool,
-    ) -> Vec<Order> {
+    /// Does what can be done. Returns what is asked of the groups. `replicas` are those of this member, by the groups' numbers.
+    pub fn work(&mut self, replicas: &[Option<GroupView<'_>>], member: MemberNumber) -> Vec<Order> {
         self.is_changed = false;
         let none = Guests::default();
         let groups = Groups::new(replicas, member, &none);
         for (number, group) in groups.replicas() {
             self.marks.follow(number, group.tree().zxid());
         }
+        self.let_go(&groups);
         let mut orders = Vec::new();
-        self.handed.retain(|(group, _), (_, origin, batch)| {
-            groups
-                .get(*group)
-                .is_some_and(|view| view.origin == *origin && view.tree().applied_batch(*origin) < *batch)
-        });
-        let Hosting { guests, conns, conns_begun, marks, handed, .. } = self;
+        let Hosting { guests, conns, conns_begun, marks, .. } = self;
         for ((guest, group), hosted) in guests {
             let Some(view) = groups.get(*group) else { continue };
             let mut turn = HostTurn {
@@ -228,8 +221,6 @@ impl Hosting {
                 group: *group,
                 orders: &mut orders,
                 marks,
-                handed,
-                has_under_way,
                 conns,
                 conns_begun,
             };
@@ -238,18 +229,23 @@ impl Hosting {
         orders
     }
 
-    /// A request of a guest was handed to a group, as a part of this batch. `session` is that of a write, with the number of its moves.
-    pub fn handed(
-        &mut self,
-        (guest, group): (MemberNumber, u32),
-        session: Option<(SessionId, u32)>,
-        batch: (Origin, u64),
-    ) {
+    /// Keeps nothing for guests that have other hosts, or have acknowledged nothing for too long.
+    fn let_go(&mut self, groups: &Groups<'_>) {
+        let Hosting { guests, conns, .. } = self;
+        let gone = guests.extract_if(.., |(guest, group), hosted| {
+            let host = groups.get(*group).and_then(|view| view.tree().host_here(*guest));
+            hosted.is_welcome && host != Some(groups.member) || hosted.line.silent_ticks() >= SILENT_TICKS_MAX
+        });
+        for here in gone.flat_map(|(_, hosted)| hosted.conns.into_values()) {
+            conns.remove(&here);
+            groups.home().state.watches().drop_conn(here);
+        }
+    }
+
+    /// A request of a guest was handed to a group, as a part of this batch.
+    pub fn handed(&mut self, guest: MemberNumber, group: u32, batch: (Origin, u64)) {
         if let Some(hosted) = self.guests.get_mut(&(guest, group)) {
             hosted.last_batch = Some(batch);
-        }
-        if let Some((session, moves)) = session {
-            self.handed.insert((group, session), (moves, batch.0, batch.1));
         }
     }
 
@@ -282,10 +278,6 @@ struct HostTurn<'t, 'g> {
     group: u32,
     orders: &'t mut Vec<Order>,
     marks: &'t mut Marks,
-    /// Writes that were handed over and are not applied yet.
-    handed: &'t BTreeMap<(u32, SessionId), (u32, Origin, u64)>,
-    /// Says whether a write of a session that this member has served is under way in a group.
-    has_under_way: &'t dyn Fn(SessionId, u32) -> bool,
     conns: &'t mut BTreeMap<ConnId, HostedConn>,
     conns_begun: &'t mut u64,
 }
@@ -357,16 +349,26 @@ impl HostTurn<'_, '_> {
         let known = tree.session_moves(session);
         let home = self.groups.home().tree();
         let is_over = home.session_timeout_ms(session).is_none() || home.session_moves(session) > moves;
-        // What was asked for on an earlier connection would count as this one's if it came behind.
-        let handed = self.handed.get(&(self.group, session));
-        let is_former_under_way =
-            handed.is_some_and(|(earlier, ..)| *earlier < moves) || (self.has_under_way)(session, self.group);
         if known > moves || is_over {
             Attendance::Never
-        } else if tree.session_owner(session) == Some(self.guest) && known == moves && !is_former_under_way {
+        } else if tree.came_through(session) == Some(moves) {
             Attendance::Now
         } else {
             Attendance::NotYet
+        }
+    }
+
+    /// Lets the group know that a session comes through this member, if the group has heard that the guest is its owner. What was asked for before is in front of that, or
+    /// is refused.
+    fn bring_through(&mut self, session: SessionId, moves: u32, hosted: &mut Hosted) {
+        let tree = self.view.tree();
+        let is_owner =
+            tree.session_owner(session) == Some(self.guest) && tree.session_moves(session) == moves;
+        if is_owner && hosted.brought_through.insert((session, moves)) {
+            let (mut body, mut command) = (Vec::new(), Vec::new());
+            GroupsCommand::Through { moves }.encode(&mut body);
+            Command::encode(session, 0, IdList::NONE, GroupsCommand::OP, &body, &mut command);
+            self.orders.push(Order::SubmitFor { guest: self.guest, group: self.group, command });
         }
     }
 
@@ -411,7 +413,7 @@ impl HostTurn<'_, '_> {
                         ClientInput::Read(QueuedRead::new(client, request, *op, body.clone()))
                     }
                 };
-                let session = is_write.then_some((session, *moves));
+                let session = is_write.then_some(session);
                 self.orders.push(Order::HandFor { guest: self.guest, group: self.group, session, input });
             }
             GuestLetter::Parts { client, as_of, queries } => {
@@ -438,8 +440,10 @@ impl HostTurn<'_, '_> {
             }
             GuestLetter::Attend { session, moves } => {
                 if self.attendance(*session, *moves) == Attendance::NotYet {
+                    self.bring_through(*session, *moves, hosted);
                     return false;
                 }
+                hosted.brought_through.remove(&(*session, *moves));
                 hosted.tell(&HostLetter::Done { number, zxid: self.view.tree().zxid() });
             }
             GuestLetter::Submit { command, .. } => {

@@ -125,6 +125,7 @@ impl Router {
             _ if input.conn().is_some_and(|conn| self.refused.contains(&conn)) => {
                 if let ClientInput::Disconnect { conn } = input {
                     self.refused.remove(&conn);
+                    self.guests.forget(conn);
                     return Some(input);
                 }
             }
@@ -508,12 +509,6 @@ impl Router {
     /// A write of a session was handed to a group, as a part of this batch.
     pub fn handed(&mut self, session: SessionId, group: u32, (origin, batch): (Origin, u64)) {
         self.note_handed(session, UnderWay { group, by: HandedBy::Batch(origin, batch) });
-    }
-
-    /// True if a write of a session was handed to a group by this router, and may not have been applied yet.
-    pub fn has_under_way(&self, session: SessionId, group: u32) -> bool {
-        let all = self.under_way.get(&session);
-        all.is_some_and(|all| all.iter().any(|one| one.group == group))
     }
 
     /// A write of a session was handed to a group for a guest, as a part of this batch.

@@ -21,7 +21,7 @@ pub enum Order {
     /// Something is to be logged with a zxid that is not below this one.
     Mark { group: u32, at_least: Zxid },
     /// A request of another member's client is to be taken: [`crate::Hosting::handed`] is to be told which batch a write came into.
-    HandFor { guest: MemberNumber, group: u32, session: Option<(SessionId, u32)>, input: ClientInput },
+    HandFor { guest: MemberNumber, group: u32, session: Option<SessionId>, input: ClientInput },
     /// A command of another member is to be submitted, of which [`crate::Hosting::handed`] is to be told.
     SubmitFor { guest: MemberNumber, group: u32, command: Vec<u8> },
 }

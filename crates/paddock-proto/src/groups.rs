@@ -32,6 +32,9 @@ pub enum GroupsCommand<'a> {
     GoOn,
     /// In the home group: `guest` has no replica of another group, and `host` reads and writes there for it. A guest that is its own host has a replica.
     Host { guest: MemberNumber, group: u32, host: MemberNumber },
+    /// In another group, of a session and through the host of its owner: from here on writes come that were asked for when the session had moved so often. Those that
+    /// were asked for before, and are late, are refused.
+    Through { moves: u32 },
 }
 
 /// Word of a group on its part of a multi.
@@ -82,6 +85,7 @@ const MULTI: u8 = 9;
 const VOTE: u8 = 10;
 const GIVEN: u8 = 11;
 const HOST: u8 = 12;
+const THROUGH: u8 = 13;
 const SPLIT_POINT: u8 = 1;
 const SESSION: u8 = 2;
 const END: u8 = 3;
@@ -136,6 +140,10 @@ impl<'a> GroupsCommand<'a> {
                 out.put_i64(at_least.0);
             }
             GroupsCommand::GoOn => out.push(GO_ON),
+            GroupsCommand::Through { moves } => {
+                out.push(THROUGH);
+                out.put_i32(*moves as i32);
+            }
             GroupsCommand::Host { guest, group, host } => {
                 out.push(HOST);
                 for number in [guest, group, host] {
@@ -184,6 +192,7 @@ impl<'a> GroupsCommand<'a> {
             }),
             MARK => Ok(GroupsCommand::Mark { at_least: Zxid(r.i64()?) }),
             GO_ON => Ok(GroupsCommand::GoOn),
+            THROUGH => Ok(GroupsCommand::Through { moves: r.i32()? as u32 }),
             HOST => {
                 let mut number = || Ok::<u32, DecodeError>(r.i32()? as u32);
                 Ok(GroupsCommand::Host { guest: number()?, group: number()?, host: number()? })
@@ -204,7 +213,13 @@ impl<'a> GroupsCommand<'a> {
 
     /// True if it is a session's, and not the service's own.
     pub fn is_of_session(&self) -> bool {
-        matches!(self, GroupsCommand::Attach { .. } | GroupsCommand::GoOn | GroupsCommand::Multi { .. })
+        matches!(
+            self,
+            GroupsCommand::Attach { .. }
+                | GroupsCommand::GoOn
+                | GroupsCommand::Multi { .. }
+                | GroupsCommand::Through { .. }
+        )
     }
 }
 

@@ -133,6 +133,7 @@ fn between_groups(command: &GroupsCommand<'_>) -> CommandWords {
         }
         GroupsCommand::Mark { at_least } => about("mark", format!("at least {at_least}")),
         GroupsCommand::GoOn => about("goOn", String::new()),
+        GroupsCommand::Through { moves } => about("throughHost", format!("after {moves} moves")),
         GroupsCommand::Host { guest, group, host } => {
             about("host", format!("member {host} for member {guest} in group {group}"))
         }

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use paddock_proto::jute::{Reader, Writer};
-use paddock_proto::{DecodeError, ErrorCode, MemberNumber};
+use paddock_proto::{DecodeError, ErrorCode, MemberNumber, SessionId};
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::member_bytes::{put_member, read_member};
@@ -18,6 +18,8 @@ pub(crate) struct Hosts {
     pub(crate) decided: BTreeMap<(MemberNumber, u32), MemberNumber>,
     /// In another group: by guest.
     pub(crate) received: BTreeMap<MemberNumber, MemberNumber>,
+    /// In another group: sessions that have come through a host, and the number of moves that they had by then.
+    pub(crate) through: BTreeMap<SessionId, u32>,
 }
 
 impl Hosts {
@@ -43,6 +45,11 @@ impl Hosts {
             put_member(*guest, out);
             put_member(*host, out);
         }
+        out.put_count(self.through.len());
+        for (session, moves) in &self.through {
+            out.put_i64(session.0);
+            out.put_i32(*moves as i32);
+        }
     }
 
     pub(crate) fn decode(r: &mut Reader<'_>) -> Result<Hosts, DecodeError> {
@@ -55,12 +62,38 @@ impl Hosts {
             let guest = read_member(r, true)?;
             hosts.received.insert(guest, read_member(r, true)?);
         }
+        for _ in 0..r.count()? {
+            hosts.through.insert(SessionId(r.i64()?), r.i32()? as u32);
+        }
         Ok(hosts)
     }
 
-    /// Refuses a write that comes through a member which does not serve its session, and is not the host of the one that does.
+    /// Refuses a write that comes through a member which does not serve its session, and is not the host of the one that does, or was asked for when the session
+    /// had moved less often.
     #[cold]
-    pub(crate) fn check_host(&self, owner: MemberNumber, member: MemberNumber) -> Result<(), ErrorCode> {
-        if self.received.get(&owner) == Some(&member) { Ok(()) } else { Err(ErrorCode::SessionMoved) }
+    pub(crate) fn check_host(
+        &self,
+        (session, moves): (SessionId, u32),
+        (owner, member): (MemberNumber, MemberNumber),
+    ) -> Result<(), ErrorCode> {
+        let has_come = self.through.get(&session) == Some(&moves);
+        if has_come && self.is_host(owner, member) { Ok(()) } else { Err(ErrorCode::SessionMoved) }
+    }
+
+    fn is_host(&self, owner: MemberNumber, member: MemberNumber) -> bool {
+        self.received.get(&owner) == Some(&member)
+    }
+
+    /// A session comes through the host of its owner, with this number of moves.
+    pub(crate) fn come_through(
+        &mut self,
+        (session, moves): (SessionId, u32),
+        (owner, member): (MemberNumber, MemberNumber),
+    ) -> Result<(), ErrorCode> {
+        if !self.is_host(owner, member) {
+            return Err(ErrorCode::SessionMoved);
+        }
+        self.through.insert(session, moves);
+        Ok(())
     }
 }

@@ -11,7 +11,8 @@ mod whole;
 use std::collections::BTreeMap;
 
 use paddock_proto::{
-    Acl, ErrorCode, IdList, MemberNumber, Perms, SessionId, SessionSecret, Stat, Write, WriteReply, Zxid,
+    Acl, ErrorCode, GroupsCommand, IdList, MemberNumber, Perms, SessionId, SessionSecret, Stat, Write,
+    WriteReply, Zxid,
 };
 
 use crate::access::{allows, world_readable};
@@ -248,6 +249,9 @@ impl Tree {
                     return Err(MISPLACED);
                 }
                 return Ok(self.close_session(at.session, at.zxid, changes));
+            }
+            Write::BetweenGroups(GroupsCommand::Through { moves }) => {
+                return self.come_through(at.session, command.member, *moves).map(|()| WriteReply::Done);
             }
             _ => self.check_session(at.session, command.member)?,
         }

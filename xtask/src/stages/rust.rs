@@ -53,6 +53,8 @@ fn is_with_servers(layout: &Layout, program: &Compiled) -> bool {
 
 /// Seeds of the simulated ensembles.
 const SEEDS: &str = "0..200";
+/// Seeds of simulated ensembles whose groups have fewer replicas than there are members.
+const HOST_SEEDS: &str = "0..40";
 /// Seeds of simulated front ends on etcd.
 const ETCD_SEEDS: &str = "0..300";
 /// Seeds of a simulated mirror.
@@ -67,12 +69,14 @@ pub(super) fn simulator(layout: &Layout) -> Result<StageOutcome, Error> {
     let build = build.args(instructions::packages());
     build.args(["--bin", "paddock-sim", "--bench", "instructions"]).log_to(&log).run()?;
     let ensembles = simulate(layout, &log, &["--seeds", SEEDS])?;
+    let hosts = ["--members", "5", "--groups", "4", "--replicas", "3", "--seeds", HOST_SEEDS];
+    let hosts = simulate(layout, &layout.log("simulator-hosts"), &hosts)?;
     let etcd = simulate(layout, &layout.log("simulator-etcd"), &["--etcd", "--seeds", ETCD_SEEDS])?;
     let mirror = ["--mirror", "--seeds", MIRROR_SEEDS];
     let mut mirror = simulate(layout, &layout.log("simulator-mirror"), &mirror)?;
     // Mistakes that do not fit the sources any more prove nothing.
     mirror.counts.passed += breaks::check(layout)? as u64;
-    Ok(ensembles.and(etcd).and(mirror))
+    Ok(ensembles.and(hosts).and(etcd).and(mirror))
 }
 
 fn simulate(layout: &Layout, log: &Path, arguments: &[&str]) -> Result<StageOutcome, Error> {

@@ -195,10 +195,7 @@ impl Member {
                 }
             }
             if hosting.has_work() {
-                let own = router.as_ref();
-                let has_under_way =
-                    |session: SessionId, group: u32| own.is_some_and(|own| own.has_under_way(session, group));
-                orders = hosting.work(&views, config.member, &has_under_way);
+                orders = hosting.work(&views, config.member);
             }
             if let Some(router) = router.as_mut().filter(|router| router.has_work()) {
                 let absent = (0..).zip(&views).filter(|(_, view)| view.is_none()).map(|(number, _)| number);
@@ -242,14 +239,14 @@ impl Member {
             }
             Order::HandFor { guest, group, session, input } => {
                 let Some(batch) = self.hand(now, group, input) else { return };
-                self.hosting.handed((guest, group), session, batch);
-                if let (Some(router), Some((session, _))) = (&mut self.router, session) {
+                self.hosting.handed(guest, group, batch);
+                if let (Some(router), Some(session)) = (&mut self.router, session) {
                     router.handed_for_guest(session, group, batch);
                 }
             }
             Order::SubmitFor { guest, group, command } => {
                 if let Some(batch) = self.submit_to(group, &command) {
-                    self.hosting.handed((guest, group), None, batch);
+                    self.hosting.handed(guest, group, batch);
                 }
             }
             Order::Mark { group, at_least } => {

@@ -91,6 +91,9 @@ impl Tree {
                 self.zxid = self.zxid.max(at_least.min(Zxid::stamp(Zxid::STAMP_MS_MAX)));
             }
             GroupsCommand::GoOn => self.let_go_on(at.session),
+            GroupsCommand::Through { .. } => {
+                unreachable!("it was carried out where the session is looked at")
+            }
             GroupsCommand::Host { guest, group, host } => {
                 if self.raised.level >= FeatureLevel::HOSTS {
                     self.decide_host(guest, group, host);
@@ -222,6 +225,7 @@ impl Tree {
                 self.sessions.insert(session, Session { moves, ..Session::new(timeout_ms, owner) });
             }
             StreamItem::End { session } => {
+                self.hosts.through.remove(&session);
                 self.close_session(session, at.zxid, changes);
                 self.remove_given_ephemerals(session, changes);
             }

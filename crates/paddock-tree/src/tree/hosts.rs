@@ -22,6 +22,25 @@ impl Tree {
         if is_guest { Err(ErrorCode::SessionMoved) } else { Ok(()) }
     }
 
+    /// The number of moves that a session had when it came through a host of this group last.
+    pub fn came_through(&self, session: SessionId) -> Option<u32> {
+        self.hosts.through.get(&session).copied()
+    }
+
+    /// A session comes through the host of its owner, with the moves that it has now; if it has moved on, it does not.
+    pub(crate) fn come_through(
+        &mut self,
+        id: SessionId,
+        member: MemberNumber,
+        moves: u32,
+    ) -> Result<(), ErrorCode> {
+        let known = self.sessions.get(&id).ok_or(ErrorCode::SessionExpired)?;
+        if known.moves != moves {
+            return Err(ErrorCode::SessionMoved);
+        }
+        self.hosts.come_through((id, moves), (known.owner, member))
+    }
+
     /// A guest is to have this host for a group, or, if it is its own, none: the group is told.
     pub(crate) fn decide_host(&mut self, guest: MemberNumber, group: u32, host: MemberNumber) {
         let is_group = (1..self.groups.count()).contains(&group);
@@ -39,6 +58,9 @@ impl Tree {
 
     /// The home group has decided who the host of a guest is.
     pub(crate) fn receive_host(&mut self, guest: MemberNumber, host: MemberNumber) {
+        // The host may have been the guest's before, and something that came through it then may be late.
+        let Tree { hosts, sessions, .. } = self;
+        hosts.through.retain(|id, _| sessions.get(id).is_some_and(|session| session.owner != guest));
         if guest == host {
             self.hosts.received.remove(&guest);
         } else {
@@ -120,6 +142,12 @@ mod tests {
             self.decide(SessionId::NONE, &GroupsCommand::Host { guest: GUEST, group: 1, host });
         }
 
+        fn come_through(&mut self, member: MemberNumber, moves: u32) -> Option<ErrorCode> {
+            let mut body = Vec::new();
+            GroupsCommand::Through { moves }.encode(&mut body);
+            apply(&mut self.other, (SESSION, member), GroupsCommand::OP, &body)
+        }
+
         /// The session writes through a member.
         fn write_through(&mut self, member: MemberNumber) -> Option<ErrorCode> {
             let mut body = Vec::new();
@@ -139,6 +167,10 @@ mod tests {
         assert_eq!(pair.write_through(GUEST), None);
         for host in [2, 3] {
             pair.host(host);
+            assert_eq!(pair.write_through(host), Some(ErrorCode::SessionMoved), "it has not come through");
+            assert_eq!(pair.come_through(1, 0), Some(ErrorCode::SessionMoved), "that is no host");
+            assert_eq!(pair.come_through(host, 1), Some(ErrorCode::SessionMoved), "it has not moved yet");
+            assert_eq!(pair.come_through(host, 0), None);
             assert_eq!((pair.home.host_of(GUEST, 1), pair.other.host_here(GUEST)), (Some(host), Some(host)));
             for member in 1..=3 {
                 let refused = (member != host).then_some(ErrorCode::SessionMoved);
@@ -148,6 +180,20 @@ mod tests {
         pair.host(GUEST);
         assert_eq!((pair.home.host_of(GUEST, 1), pair.other.host_here(GUEST)), (None, None));
         assert_eq!(pair.write_through(GUEST), None);
+    }
+
+    #[test]
+    fn a_late_write_through_a_host_is_refused_when_its_session_has_moved_on() {
+        let mut pair = Pair::new();
+        pair.host(2);
+        assert_eq!((pair.come_through(2, 0), pair.write_through(2)), (None, None));
+        let mut body = Vec::new();
+        encode::resume_session(&mut body, 1000, false, false, Some(0));
+        assert_eq!(apply(&mut pair.home, (SESSION, GUEST), OpCode::ResumeSession, &body), None);
+        pair.decide(SessionId::NONE, &GroupsCommand::Host { guest: 9, group: 1, host: 8 });
+        assert_eq!(pair.other.session_moves(SESSION), 1);
+        assert_eq!(pair.write_through(2), Some(ErrorCode::SessionMoved));
+        assert_eq!((pair.come_through(2, 1), pair.write_through(2)), (None, None));
     }
 
     #[test]

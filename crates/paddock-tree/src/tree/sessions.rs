@@ -43,7 +43,9 @@ impl Tree {
         match self.sessions.get(&id) {
             _ if id == SessionId::NONE => Ok(()),
             None => Err(ErrorCode::SessionExpired),
-            Some(session) if session.owner != member => self.hosts.check_host(session.owner, member),
+            Some(session) if session.owner != member => {
+                self.hosts.check_host((id, session.moves), (session.owner, member))
+            }
             Some(_) => Ok(()),
         }
     }

@@ -23,7 +23,9 @@ impl MemberStates<'_> {
     pub(crate) fn check(&self, member: u8, order: &OneOrder) -> Checked {
         let map = self.home.split_points();
         let leads_to_split_point = |path: &str| {
-            map.iter().any(|(point, _)| is_at_or_below(point, path)) || path.starts_with("/zookeeper")
+            // There may be no split point left.
+            let is_everywhere = path == "/" || path.starts_with("/zookeeper");
+            is_everywhere || map.iter().any(|(point, _)| is_at_or_below(point, path))
         };
         let home = dump(self.home);
         let mut found: BTreeMap<&str, Znode> = BTreeMap::new();
