@@ -6,5 +6,5 @@ mod letters;
 mod line;
 
 pub(crate) use guests::{Guests, NewsOfHost, PendingQuestion};
-pub(crate) use letters::{GuestLetter, GuestRequest, HostLetter};
+pub(crate) use letters::{GuestLetter, GuestRequest, HostLetter, SessionStanding};
 pub(crate) use line::{Line, LineFrame, LineName};

@@ -6,7 +6,9 @@ use paddock_proto::{GroupsCommand, IdList, MemberNumber, SessionId, Zxid};
 use paddock_state::{Client, ClientInput, ConnId, Outboxes, Parcel, QueuedRead, RequestId, Slot};
 use paddock_tree::{AppliedItem, Command, Origin};
 
-use crate::away::{GuestLetter, GuestRequest, Guests, HostLetter, Line, LineFrame, LineName};
+use crate::away::{
+    GuestLetter, GuestRequest, Guests, HostLetter, Line, LineFrame, LineName, SessionStanding,
+};
 use crate::marks::Marks;
 use crate::turn::Order;
 use crate::view::{GroupView, Groups};
@@ -344,11 +346,12 @@ impl HostTurn<'_, '_> {
         false
     }
 
-    fn attendance(&self, session: SessionId, moves: u32) -> Attendance {
-        let tree = self.view.tree();
+    fn attendance(&self, session: SessionId, standing: SessionStanding) -> Attendance {
+        let SessionStanding { moves, home: at_least } = standing;
+        let (tree, home) = (self.view.tree(), self.groups.home().tree());
         let known = tree.session_moves(session);
-        let home = self.groups.home().tree();
-        let is_over = home.session_timeout_ms(session).is_none() || home.session_moves(session) > moves;
+        let has_ended = home.session_timeout_ms(session).is_none() && home.zxid() >= at_least;
+        let is_over = has_ended || home.session_moves(session) > moves;
         if known > moves || is_over {
             Attendance::Never
         } else if tree.came_through(session) == Some(moves) {
@@ -387,10 +390,10 @@ impl HostTurn<'_, '_> {
     /// Does what a letter asks for. Returns false if its time has not come.
     fn carry_out(&mut self, number: u64, letter: &GuestLetter, hosted: &mut Hosted) -> bool {
         match letter {
-            GuestLetter::Request { client, xid, needs, moves, what } => {
+            GuestLetter::Request { client, xid, needs, standing, what } => {
                 let is_write = matches!(what, GuestRequest::Write { .. });
                 let attendance =
-                    if is_write { self.attendance(client.session, *moves) } else { Attendance::Now };
+                    if is_write { self.attendance(client.session, *standing) } else { Attendance::Now };
                 if attendance == Attendance::Never {
                     // Its connection is gone.
                     hosted.tell(&HostLetter::Done { number, zxid: self.view.tree().zxid() });
@@ -438,12 +441,12 @@ impl HostTurn<'_, '_> {
                 let Some(outcome) = outcome.filter(|outcome| outcome.multi == *multi) else { return false };
                 hosted.tell(&HostLetter::Outcome { number, outcome: outcome.clone() });
             }
-            GuestLetter::Attend { session, moves } => {
-                if self.attendance(*session, *moves) == Attendance::NotYet {
-                    self.bring_through(*session, *moves, hosted);
+            GuestLetter::Attend { session, standing } => {
+                if self.attendance(*session, *standing) == Attendance::NotYet {
+                    self.bring_through(*session, standing.moves, hosted);
                     return false;
                 }
-                hosted.brought_through.remove(&(*session, *moves));
+                hosted.brought_through.remove(&(*session, standing.moves));
                 hosted.tell(&HostLetter::Done { number, zxid: self.view.tree().zxid() });
             }
             GuestLetter::Submit { command, .. } => {

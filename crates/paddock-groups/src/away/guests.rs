@@ -284,8 +284,13 @@ impl Guest {
             }
             HostLetter::Done { number, zxid } => {
                 self.zxid = self.zxid.max(zxid);
-                if let Some(PendingQuestion::Attend { session, moves }) = self.asked.remove(&number) {
-                    self.attended.insert(session, moves);
+                match self.asked.remove(&number) {
+                    Some(PendingQuestion::Attend { session, moves }) => {
+                        self.attended.insert(session, moves);
+                    }
+                    // The request is not answered, and cannot be carried out any more.
+                    Some(PendingQuestion::Request { conn, .. }) => return Some(NewsOfHost::Close { conn }),
+                    _ => {}
                 }
                 Some(NewsOfHost::Further { items: Vec::new() })
             }

@@ -10,14 +10,14 @@ use crate::parts::{GroupPart, PartQuery, unknown};
 /// A letter of a guest.
 #[derive(Clone, Debug)]
 pub(crate) enum GuestLetter {
-    /// A request of a client. The group has to lack nothing up to `needs`, and to know the session with this number of moves.
-    Request { client: Client, xid: Xid, needs: Zxid, moves: u32, what: GuestRequest },
+    /// A request of a client. The group has to lack nothing up to `needs`, and for a write to know the session as it is.
+    Request { client: Client, xid: Xid, needs: Zxid, standing: SessionStanding, what: GuestRequest },
     /// Parts of an answer as of a stamp.
     Parts { client: Client, as_of: Zxid, queries: Vec<PartQuery> },
     /// The outcome of a multi over groups, once it is settled here.
     Outcome { session: SessionId, multi: i64 },
     /// Asks to be told when the group takes the session's writes through its present owner.
-    Attend { session: SessionId, moves: u32 },
+    Attend { session: SessionId, standing: SessionStanding },
     /// A command that no connection waits for, once the group holds nothing for a multi.
     Submit { session: SessionId, command: Vec<u8> },
     /// The guest waits for the group to lack nothing up to a stamp.
@@ -26,6 +26,25 @@ pub(crate) enum GuestLetter {
     Unwatch { conn: ConnId, path: String },
     /// A connection is gone.
     Gone { conn: ConnId },
+}
+
+/// A session as the guest's replica of the home group has it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct SessionStanding {
+    pub(crate) moves: u32,
+    /// Zxid of that replica: a later one that does not have the session has seen its end.
+    pub(crate) home: Zxid,
+}
+
+impl SessionStanding {
+    fn encode(self, out: &mut Vec<u8>) {
+        out.put_i32(self.moves as i32);
+        out.put_i64(self.home.0);
+    }
+
+    fn decode(reader: &mut Reader<'_>) -> Result<SessionStanding, DecodeError> {
+        Ok(SessionStanding { moves: reader.i32()? as u32, home: Zxid(reader.i64()?) })
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -82,12 +101,12 @@ impl GuestLetter {
     pub(crate) fn encode(&self) -> Vec<u8> {
         let mut out = Vec::new();
         match self {
-            GuestLetter::Request { client, xid, needs, moves, what } => {
+            GuestLetter::Request { client, xid, needs, standing, what } => {
                 out.push(0);
                 put_client(&mut out, client);
                 out.put_i32(xid.0);
                 out.put_i64(needs.0);
-                out.put_i32(*moves as i32);
+                standing.encode(&mut out);
                 let (is_write, op, bytes) = match what {
                     GuestRequest::Write { op, command } => (true, op, command),
                     GuestRequest::Read { op, body } => (false, op, body),
@@ -108,10 +127,10 @@ impl GuestLetter {
                 out.put_i64(session.0);
                 out.put_i64(*multi);
             }
-            GuestLetter::Attend { session, moves } => {
+            GuestLetter::Attend { session, standing } => {
                 out.push(3);
                 out.put_i64(session.0);
-                out.put_i32(*moves as i32);
+                standing.encode(&mut out);
             }
             GuestLetter::Submit { session, command } => {
                 out.push(4);
@@ -142,7 +161,7 @@ impl GuestLetter {
             0 => {
                 let client = client(reader)?;
                 let (xid, needs) = (Xid(reader.i32()?), Zxid(reader.i64()?));
-                let (moves, is_write) = (reader.i32()? as u32, reader.bool()?);
+                let (standing, is_write) = (SessionStanding::decode(reader)?, reader.bool()?);
                 let (code, bytes) = (reader.i32()?, buffer(reader)?);
                 let op = OpCode::from_code(code)
                     .ok_or(DecodeError::UnknownValue { field: "operation", value: code })?;
@@ -151,14 +170,17 @@ impl GuestLetter {
                 } else {
                     GuestRequest::Read { op, body: bytes }
                 };
-                GuestLetter::Request { client, xid, needs, moves, what }
+                GuestLetter::Request { client, xid, needs, standing, what }
             }
             1 => {
                 let (client, as_of) = (client(reader)?, Zxid(reader.i64()?));
                 GuestLetter::Parts { client, as_of, queries: reader.list(PartQuery::decode)? }
             }
             2 => GuestLetter::Outcome { session: session(reader)?, multi: reader.i64()? },
-            3 => GuestLetter::Attend { session: session(reader)?, moves: reader.i32()? as u32 },
+            3 => {
+                let (session, standing) = (session(reader)?, SessionStanding::decode(reader)?);
+                GuestLetter::Attend { session, standing }
+            }
             4 => GuestLetter::Submit { session: session(reader)?, command: buffer(reader)? },
             5 => GuestLetter::Level { at_least: Zxid(reader.i64()?) },
             6 => GuestLetter::Unwatch { conn: conn(reader)?, path: reader.string()?.to_owned() },
@@ -296,7 +318,7 @@ mod tests {
             client: client.clone(),
             xid: Xid(6),
             needs: Zxid(7),
-            moves: 8,
+            standing: SessionStanding { moves: 8, home: Zxid(9) },
             what,
         };
         let queries = vec![PartQuery::Data { path: "/a".to_owned() }];
@@ -305,7 +327,10 @@ mod tests {
             request(GuestRequest::Read { op: OpCode::GetData, body: vec![3] }),
             GuestLetter::Parts { client: client.clone(), as_of: Zxid(9), queries },
             GuestLetter::Outcome { session: SessionId(1), multi: 2 },
-            GuestLetter::Attend { session: SessionId(1), moves: 2 },
+            GuestLetter::Attend {
+                session: SessionId(1),
+                standing: SessionStanding { moves: 2, home: Zxid(3) },
+            },
             GuestLetter::Submit { session: SessionId(1), command: vec![4] },
             GuestLetter::Level { at_least: Zxid(3) },
             GuestLetter::Unwatch { conn, path: "/b".to_owned() },

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use paddock_proto::{GroupsCommand, IdList, MemberNumber, SessionId, Zxid};
 use paddock_state::{Client, ClientInput, ConnId};
-use paddock_tree::Command;
+use paddock_tree::{Command, Tree};
 
 use super::{Passed, Replicas, Router};
-use crate::away::{GuestLetter, GuestRequest, Guests, NewsOfHost, PendingQuestion};
+use crate::away::{GuestLetter, GuestRequest, Guests, NewsOfHost, PendingQuestion, SessionStanding};
 use crate::turn::{HostQuestion, Order};
 use crate::under_way::{HandedBy, UnderWay};
 use crate::view::Groups;
@@ -131,16 +131,16 @@ impl Router {
         replicas: Replicas<'_>,
         guests: &mut Guests,
     ) -> Vec<Order> {
-        questions.into_iter().for_each(|(group, question)| ask(group, question, guests));
         let is_here = |group: u32| replicas.get(group as usize).is_some_and(Option::is_some);
         let home = replicas[0].expect("every member has the home group").tree();
+        questions.into_iter().for_each(|(group, question)| ask(group, question, home, guests));
         let mut rest = Vec::new();
         for order in orders {
             match order {
                 Order::Hand { group, session, needs, input } if !is_here(group) => {
-                    let moves = home.session_moves(session);
+                    let standing = standing(home, session);
                     let is_write = matches!(input, ClientInput::Write { .. });
-                    let Some((letter, asked)) = request(input, needs, (session, moves)) else { continue };
+                    let Some((letter, asked)) = request(input, needs, (session, standing)) else { continue };
                     if let Some((line, number)) = guests.ask(group, letter, asked).filter(|_| is_write) {
                         self.note_handed(session, UnderWay { group, by: HandedBy::Letter(line, number) });
                     }
@@ -166,7 +166,7 @@ impl Router {
 fn request(
     input: ClientInput,
     needs: Zxid,
-    (session, moves): (SessionId, u32),
+    (session, standing): (SessionId, SessionStanding),
 ) -> Option<(GuestLetter, PendingQuestion)> {
     let (client, request, what) = match input {
         ClientInput::Write { conn, request, op, command } => {
@@ -179,10 +179,10 @@ fn request(
         _ => return None,
     };
     let asked = PendingQuestion::Request { conn: client.conn, slot: request.slot };
-    Some((GuestLetter::Request { client, xid: request.xid, needs, moves, what }, asked))
+    Some((GuestLetter::Request { client, xid: request.xid, needs, standing, what }, asked))
 }
 
-fn ask(group: u32, question: HostQuestion, guests: &mut Guests) {
+fn ask(group: u32, question: HostQuestion, home: &Tree, guests: &mut Guests) {
     let (letter, asked) = match question {
         HostQuestion::Parts { client, as_of, queries } => {
             let asked = PendingQuestion::Parts { conn: client.conn, queries: queries.clone() };
@@ -191,14 +191,20 @@ fn ask(group: u32, question: HostQuestion, guests: &mut Guests) {
         HostQuestion::Outcome { session, multi } => {
             (GuestLetter::Outcome { session, multi }, PendingQuestion::Outcome { session, multi })
         }
-        HostQuestion::Attend { session, moves } => {
-            (GuestLetter::Attend { session, moves }, PendingQuestion::Attend { session, moves })
-        }
+        HostQuestion::Attend { session, moves } => (
+            GuestLetter::Attend { session, standing: standing(home, session) },
+            PendingQuestion::Attend { session, moves },
+        ),
         HostQuestion::Unwatch { conn, path } => {
             return guests.tell(group, GuestLetter::Unwatch { conn, path });
         }
     };
     guests.ask(group, letter, asked);
+}
+
+/// A session as it is in the home group's state.
+fn standing(home: &Tree, session: SessionId) -> SessionStanding {
+    SessionStanding { moves: home.session_moves(session), home: home.zxid() }
 }
 
 fn host_command(guest: MemberNumber, group: u32, host: MemberNumber) -> Vec<u8> {
