@@ -33,11 +33,11 @@ settings! {
         /// Highest feature level to which this member lets its ensemble rise. [Lower it before an upgrade](upgrading.md#feature-levels) that may have
         /// to be taken back when all members have it.
         feature_level_max: u32 = FeatureLevel::KNOWN.0 as u32, number("level", 0..=FeatureLevel::KNOWN.0 as i64), at_restart;
-        /// Number of Raft groups that the ensemble is to have, with the home group. Experimental: until znodes are spread over groups, more
-        /// than one only makes them run. The number never falls. [Groups](groups.md).
+        /// Number of Raft groups that the ensemble is to have, with the home group. Experimental. All znodes are in the home group until [slots
+        /// of split points are moved](groups.md#split-points). The number never falls.
         group_count: u32 = 1, number("groups", 1..=MemberSettings::GROUPS_MAX), at_restart;
-        /// Znodes whose children are to be spread over the groups. Experimental: until slots can move, all children stay in the home group. None is
-        /// ever taken away. [Groups](groups.md).
+        /// Znodes whose children may be spread over the groups. Experimental. All children stay in the home group until [slots are
+        /// moved](groups.md#split-points). The setting takes none away.
         split_points: SplitPaths = SplitPaths::default(), form("list of paths", "`[]`"), at_restart;
     }
 }
