@@ -127,9 +127,11 @@ impl Hosting {
         self.is_changed = true;
         let hosted = self.guests.get_mut(&key)?;
         for (number, letter) in hosted.line.receive(&frame) {
-            match GuestLetter::decode(&letter).ok()? {
-                GuestLetter::Level { at_least } => hosted.awaited = hosted.awaited.max(at_least),
-                letter => hosted.held.push_back((number, letter)),
+            match GuestLetter::decode(&letter) {
+                Ok(GuestLetter::Level { at_least }) => hosted.awaited = hosted.awaited.max(at_least),
+                Ok(letter) => hosted.held.push_back((number, letter)),
+                // The guest closes the connection that waits for it.
+                Err(_) => hosted.tell(&HostLetter::Done { number, zxid: Zxid(0) }),
             }
         }
         Some(gone)

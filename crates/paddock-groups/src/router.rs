@@ -210,6 +210,13 @@ impl Router {
             .retain(|(_, input)| !matches!(input, ClientInput::Resume { conn: of, .. } if *of == conn));
     }
 
+    /// Closes a connection, of which nothing more is taken. Its session goes on.
+    fn close(&mut self, conn: ConnId) {
+        self.forget(conn);
+        self.refused.insert(conn);
+        self.passed.push(Passed::Close(conn));
+    }
+
     /// The session comes back on another connection: nothing more is handed over of those that it had. They are closed when that one has it.
     fn forget_session(&mut self, session: SessionId) {
         let is_former = |(_, one): &(&ConnId, &Conversation)| one.session() == session;
@@ -459,14 +466,11 @@ impl Router {
         if newest > self.map {
             self.map = newest;
             self.follow_spread(groups.points());
+            // Hosts do not take watches over from each other, or from a group that is here: their clients set them again.
             if groups.numbers().any(|group| groups.is_away(group)) {
                 let watching = self.conversations.iter().filter(|(_, one)| one.watches());
                 let conns: Vec<ConnId> = watching.map(|(conn, _)| *conn).collect();
-                for conn in conns {
-                    self.forget(conn);
-                    self.refused.insert(conn);
-                    self.passed.push(Passed::Close(conn));
-                }
+                conns.into_iter().for_each(|conn| self.close(conn));
             }
             self.conversations.values_mut().for_each(|one| one.watch_all(groups.numbers()));
         }

@@ -6,7 +6,7 @@ use paddock_proto::{GroupsCommand, IdList, MemberNumber, SessionId, Zxid};
 use paddock_state::{Client, ClientInput, ConnId};
 use paddock_tree::{Command, Tree};
 
-use super::{Passed, Replicas, Router};
+use super::{Replicas, Router};
 use crate::away::{GuestLetter, GuestRequest, Guests, NewsOfHost, PendingQuestion, SessionStanding};
 use crate::turn::{HostQuestion, Order};
 use crate::under_way::{HandedBy, UnderWay};
@@ -44,7 +44,7 @@ impl Router {
             if replica.is_some() {
                 if guests.has(group) {
                     guests.end(group);
-                    self.close_those_of(group, guests);
+                    self.close_those_of(group);
                 }
                 continue;
             }
@@ -52,7 +52,7 @@ impl Router {
             let decided = home.tree().host_of(self.member, group);
             if let Some(host) = decided.filter(|host| guests.host(group) != Some(*host) || is_lost) {
                 guests.begin(group, host, home.origin.incarnation);
-                self.close_those_of(group, guests);
+                self.close_those_of(group);
             }
             let is_good = decided.is_some_and(|host| candidates.contains(&host)) && !is_lost;
             let other = candidates.iter().copied().find(|host| Some(*host) != decided);
@@ -63,18 +63,10 @@ impl Router {
         orders
     }
 
-    fn close_those_of(&mut self, group: u32, guests: &mut Guests) {
+    fn close_those_of(&mut self, group: u32) {
         let needing = self.conversations.iter().filter(|(_, one)| one.needs_host(group));
         let conns: Vec<ConnId> = needing.map(|(conn, _)| *conn).collect();
-        conns.into_iter().for_each(|conn| self.close(conn, guests));
-    }
-
-    /// Closes a connection, of which nothing more is taken. Its session goes on.
-    fn close(&mut self, conn: ConnId, guests: &mut Guests) {
-        self.forget(conn);
-        guests.forget(conn);
-        self.refused.insert(conn);
-        self.passed.push(Passed::Close(conn));
+        conns.into_iter().for_each(|conn| self.close(conn));
     }
 
     /// Takes everything that hosts have said, in its order.
@@ -108,7 +100,7 @@ impl Router {
                 NewsOfHost::Close { conn } => {
                     // The connection may be gone by now.
                     if self.conversations.contains_key(&conn) {
-                        self.close(conn, guests);
+                        self.close(conn);
                     }
                     continue;
                 }
