@@ -33,10 +33,9 @@ impl RoutedAnswer {
     /// The answer of a group: whole frames, the last of which is the reply.
     pub(crate) fn new(bytes: &[u8]) -> RoutedAnswer {
         let at = last_frame(bytes);
-        let zxid = bytes.get(at + LENGTH_BYTES + XID_BYTES..).and_then(<[u8]>::first_chunk);
+        let zxid = bytes.get(at..).and_then(zxid_of).unwrap_or_default();
         let error = bytes.get(at + LENGTH_BYTES + XID_BYTES + 8..).and_then(<[u8]>::first_chunk);
         let error = error.map_or(0, |error| i32::from_be_bytes(*error));
-        let zxid = Zxid(zxid.map_or(0, |zxid| i64::from_be_bytes(*zxid)));
         RoutedAnswer {
             bytes: bytes.to_vec(),
             zxid,
@@ -68,6 +67,12 @@ impl RoutedAnswer {
     pub(crate) fn set_zxid(&mut self, zxid: Zxid) {
         set_zxid(&mut self.bytes[self.at..], zxid);
     }
+}
+
+/// The zxid in the frame of a reply or an event.
+pub(crate) fn zxid_of(frame: &[u8]) -> Option<Zxid> {
+    let bytes = frame.get(LENGTH_BYTES + XID_BYTES..)?.first_chunk()?;
+    Some(Zxid(i64::from_be_bytes(*bytes)))
 }
 
 /// Writes a zxid into the frame of a reply or an event.

@@ -10,19 +10,16 @@ mod telling;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use paddock_proto::{
-    Acl, ErrorCode, EventKind, GroupsCommand, IdList, OpCode, ReplyHeader, Request, SessionId, WatchEvent,
-    Zxid,
-};
+use paddock_proto::{Acl, ErrorCode, EventKind, OpCode, ReplyHeader, Request, SessionId, WatchEvent, Zxid};
 use paddock_state::{ClientInput, ConnId, Outboxes, QueuedRead, RequestId, Slot, Woken, guest_event};
-use paddock_tree::{AppliedItem, Command, Guess, MISPLACED};
+use paddock_tree::{AppliedItem, Guess, MISPLACED};
 
-use crate::answer::{LENGTH_BYTES, RoutedAnswer};
+use crate::answer::{LENGTH_BYTES, RoutedAnswer, zxid_of};
 use crate::moment::OrderMoment;
 use crate::parts::{GroupPart, PartQuery};
 use crate::place::sets_watch;
 use crate::shown::ShownStamps;
-use crate::turn::Turn;
+use crate::turn::{Turn, session_command};
 use crate::union::Parts;
 use crate::view::Groups;
 
@@ -513,18 +510,10 @@ fn watch_here(read: &QueuedRead, error: Option<i32>, groups: &Groups<'_>) -> Res
 
 /// The event in a frame.
 fn event_in(frame: &[u8]) -> Option<WatchEvent<'_>> {
-    let zxid = Zxid(i64::from_be_bytes(*frame.get(LENGTH_BYTES + 4..)?.first_chunk()?));
-    WatchEvent::decode(zxid, frame.get(LENGTH_BYTES + ReplyHeader::BYTES..)?).ok()
+    WatchEvent::decode(zxid_of(frame)?, frame.get(LENGTH_BYTES + ReplyHeader::BYTES..)?).ok()
 }
 
 pub(crate) fn copy(read: &QueuedRead) -> QueuedRead {
     let QueuedRead { client, request, op, body, refusal } = read;
     QueuedRead { client: client.clone(), request: *request, op: *op, body: body.clone(), refusal: *refusal }
-}
-
-fn session_command(session: SessionId, command: GroupsCommand<'_>) -> Vec<u8> {
-    let (mut body, mut bytes) = (Vec::new(), Vec::new());
-    command.encode(&mut body);
-    Command::encode(session, 0, IdList::NONE, GroupsCommand::OP, &body, &mut bytes);
-    bytes
 }

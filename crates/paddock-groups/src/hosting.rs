@@ -2,15 +2,15 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use paddock_proto::{GroupsCommand, IdList, MemberNumber, SessionId, Zxid};
+use paddock_proto::{GroupsCommand, MemberNumber, SessionId, Zxid};
 use paddock_state::{Client, ClientInput, ConnId, Outboxes, Parcel, QueuedRead, RequestId, Slot};
-use paddock_tree::{AppliedItem, Command, Origin};
+use paddock_tree::{AppliedItem, Origin};
 
 use crate::away::{
     GuestLetter, GuestRequest, Guests, HostLetter, Line, LineFrame, LineName, SessionStanding,
 };
 use crate::marks::Marks;
-use crate::turn::Order;
+use crate::turn::{Order, session_command};
 use crate::view::{GroupView, Groups};
 
 /// Number of items above which a guest is told of them, whether it waits for anything or not.
@@ -186,9 +186,7 @@ impl Hosting {
                 gone.push(here);
             }
         }
-        gone.iter().for_each(|conn| {
-            self.conns.remove(conn);
-        });
+        self.conns.retain(|conn, _| !gone.contains(conn));
         self.is_changed |= !gone.is_empty();
         gone
     }
@@ -370,9 +368,7 @@ impl HostTurn<'_, '_> {
         let is_owner =
             tree.session_owner(session) == Some(self.guest) && tree.session_moves(session) == moves;
         if is_owner && hosted.brought_through.insert((session, moves)) {
-            let (mut body, mut command) = (Vec::new(), Vec::new());
-            GroupsCommand::Through { moves }.encode(&mut body);
-            Command::encode(session, 0, IdList::NONE, GroupsCommand::OP, &body, &mut command);
+            let command = session_command(session, GroupsCommand::Through { moves });
             self.orders.push(Order::SubmitFor { guest: self.guest, group: self.group, command });
         }
     }

@@ -369,7 +369,7 @@ fn names(reader: &mut Reader<'_>) -> Result<Vec<String>, DecodeError> {
     reader.list(|reader| Ok(reader.string()?.to_owned()))
 }
 
-fn buffer(reader: &mut Reader<'_>) -> Result<Vec<u8>, DecodeError> {
+pub(crate) fn buffer(reader: &mut Reader<'_>) -> Result<Vec<u8>, DecodeError> {
     Ok(reader.buffer()?.ok_or(DecodeError::UnexpectedNull)?.to_vec())
 }
 

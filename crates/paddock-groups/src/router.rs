@@ -13,12 +13,12 @@ use paddock_proto::{MemberNumber, Password, SessionId, Zxid};
 use paddock_state::{ClientInput, ConnId, Connected, Outboxes, Parcel, Slot};
 use paddock_tree::{AppliedItem, Command, MISPLACED, Origin, SplitPoints};
 
-use crate::answer::RoutedAnswer;
+use crate::answer::{RoutedAnswer, zxid_of};
 use crate::away::Guests;
 use crate::conversation::Conversation;
 use crate::marks::Marks;
 use crate::turn::{HostQuestion, Order, Turn};
-use crate::under_way::{HandedBy, UnderWay};
+use crate::under_way::{self, HandedBy, UnderWay};
 use crate::view::{GroupView, Groups};
 
 pub use hosts::HostChoice;
@@ -517,15 +517,12 @@ impl Router {
 
     /// A write of a session was handed to a group for a guest, as a part of this batch.
     pub fn handed_for_guest(&mut self, session: SessionId, group: u32, (origin, batch): (Origin, u64)) {
-        let all = self.under_way_for_guests.entry(session).or_default();
-        all.retain(|one| one.group != group);
-        all.push(UnderWay { group, by: HandedBy::Batch(origin, batch) });
+        let by = HandedBy::Batch(origin, batch);
+        under_way::note(&mut self.under_way_for_guests, session, UnderWay { group, by });
     }
 
     fn note_handed(&mut self, session: SessionId, handed: UnderWay) {
-        let all = self.under_way.entry(session).or_default();
-        all.retain(|one| one.group != handed.group);
-        all.push(handed);
+        under_way::note(&mut self.under_way, session, handed);
     }
 }
 
@@ -540,8 +537,7 @@ fn asker(input: &ClientInput) -> (ConnId, SessionId) {
 
 /// Stamp in the header of an event.
 fn event_stamp(bytes: &[u8]) -> Option<Zxid> {
-    let zxid = i64::from_be_bytes(*bytes.get(8..)?.first_chunk()?);
-    (zxid > 0).then_some(Zxid(zxid))
+    zxid_of(bytes).filter(|zxid| *zxid > Zxid(0))
 }
 
 #[cfg(test)]

@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use paddock_proto::{MemberNumber, SessionId, Zxid};
+use paddock_proto::{GroupsCommand, IdList, MemberNumber, SessionId, Zxid};
 use paddock_state::{Client, ClientInput, ConnId, Outboxes};
+use paddock_tree::Command;
 
 use crate::marks::Marks;
 use crate::parts::PartQuery;
@@ -37,6 +38,14 @@ pub(crate) enum HostQuestion {
     Attend { session: SessionId, moves: u32 },
     /// A client does not watch a path any more.
     Unwatch { conn: ConnId, path: String },
+}
+
+/// A command between groups, of a session or of none.
+pub(crate) fn session_command(session: SessionId, command: GroupsCommand<'_>) -> Vec<u8> {
+    let (mut body, mut bytes) = (Vec::new(), Vec::new());
+    command.encode(&mut body);
+    Command::encode(session, 0, IdList::NONE, GroupsCommand::OP, &body, &mut bytes);
+    bytes
 }
 
 /// A turn of the router.

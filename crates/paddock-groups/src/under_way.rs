@@ -1,5 +1,8 @@
 //! Writes that were handed to a group and may not have been applied yet, though their connection may be gone.
 
+use std::collections::BTreeMap;
+
+use paddock_proto::SessionId;
 use paddock_tree::Origin;
 
 use crate::away::LineName;
@@ -19,6 +22,13 @@ pub(crate) enum HandedBy {
     Batch(Origin, u64),
     /// By this letter to the group's host.
     Letter(LineName, u64),
+}
+
+/// Notes the last write of a session in a group.
+pub(crate) fn note(under_way: &mut BTreeMap<SessionId, Vec<UnderWay>>, session: SessionId, handed: UnderWay) {
+    let all = under_way.entry(session).or_default();
+    all.retain(|one| one.group != handed.group);
+    all.push(handed);
 }
 
 impl UnderWay {

@@ -10,7 +10,7 @@ use paddock_proto::{
 };
 
 use crate::session::Session;
-use crate::store::{NewNode, NodeId, ZnodeKind};
+use crate::store::{NodeId, ZnodeKind};
 use crate::tree::SYSTEM_PATHS;
 use crate::{Changes, Tree, Znode};
 
@@ -180,20 +180,7 @@ impl Tree {
             }
             _ => {}
         }
-        // The parent says itself how many children it had.
-        let of_parent = (self.store.cversion(parent), self.store.stat(parent).pzxid.0);
-        let new = NewNode {
-            parent,
-            path,
-            data: znode.data.as_deref(),
-            acl: Some(znode.acl.to_vec()),
-            kind: znode.kind,
-            zxid: Zxid(znode.czxid),
-            time_ms: znode.ctime_ms,
-        };
-        let node = self.store.create(new);
-        self.store.set_child_counters(parent, of_parent);
-        self.store.rewrite(node, znode);
+        let node = self.create_as_it_was(parent, path, znode);
         told.changes.push(self.change(EventKind::NodeCreated, Cow::Borrowed(path), node));
         self.push_parent_changed(path, parent, told);
         // The transaction that created it has set it, too: a create gives version 0.

@@ -5,7 +5,7 @@ use paddock_proto::{DecodeError, Dialect, Id, IdList, OpCode, SessionId, Xid, Zx
 use paddock_state::{Client, ConnId};
 use paddock_tree::{AppliedItem, MultiOutcome};
 
-use crate::parts::{GroupPart, PartQuery, unknown};
+use crate::parts::{GroupPart, PartQuery, buffer, unknown};
 
 /// A letter of a guest.
 #[derive(Clone, Debug)]
@@ -297,10 +297,6 @@ fn conn(reader: &mut Reader<'_>) -> Result<ConnId, DecodeError> {
 
 fn session(reader: &mut Reader<'_>) -> Result<SessionId, DecodeError> {
     Ok(SessionId(reader.i64()?))
-}
-
-fn buffer(reader: &mut Reader<'_>) -> Result<Vec<u8>, DecodeError> {
-    Ok(reader.buffer()?.ok_or(DecodeError::UnexpectedNull)?.to_vec())
 }
 
 #[cfg(test)]

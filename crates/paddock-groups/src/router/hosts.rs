@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use paddock_proto::{GroupsCommand, IdList, MemberNumber, SessionId, Zxid};
+use paddock_proto::{GroupsCommand, MemberNumber, SessionId, Zxid};
 use paddock_state::{Client, ClientInput, ConnId};
 use paddock_tree::{Command, Tree};
 
 use super::{Replicas, Router};
 use crate::away::{GuestLetter, GuestRequest, Guests, NewsOfHost, PendingQuestion, SessionStanding};
-use crate::turn::{HostQuestion, Order};
+use crate::turn::{HostQuestion, Order, session_command};
 use crate::under_way::{HandedBy, UnderWay};
 use crate::view::Groups;
 
@@ -57,7 +57,9 @@ impl Router {
             let is_good = decided.is_some_and(|host| candidates.contains(&host)) && !is_lost;
             let other = candidates.iter().copied().find(|host| Some(*host) != decided);
             if let Some(host) = other.filter(|_| !is_good && self.marks.is_host_due(group)) {
-                orders.push(Order::Submit { group: 0, command: host_command(self.member, group, host) });
+                let chosen = GroupsCommand::Host { guest: self.member, group, host };
+                let command = session_command(SessionId::NONE, chosen);
+                orders.push(Order::Submit { group: 0, command });
             }
         }
         orders
@@ -197,11 +199,4 @@ fn ask(group: u32, question: HostQuestion, home: &Tree, guests: &mut Guests) {
 /// A session as it is in the home group's state.
 fn standing(home: &Tree, session: SessionId) -> SessionStanding {
     SessionStanding { moves: home.session_moves(session), home: home.zxid() }
-}
-
-fn host_command(guest: MemberNumber, group: u32, host: MemberNumber) -> Vec<u8> {
-    let (mut body, mut command) = (Vec::new(), Vec::new());
-    GroupsCommand::Host { guest, group, host }.encode(&mut body);
-    Command::encode(SessionId::NONE, 0, IdList::NONE, GroupsCommand::OP, &body, &mut command);
-    command
 }

@@ -176,6 +176,11 @@ impl Tree {
     pub(super) fn put(&mut self, path: &str, znode: &Znode) {
         let parent = path.rsplit_once('/').and_then(|(parent, _)| self.store.find(parent));
         let (Some(parent), None) = (parent, self.store.find(path)) else { return };
+        self.create_as_it_was(parent, path, znode);
+    }
+
+    /// Creates a znode as it was elsewhere. Its parent says itself how many children it had.
+    pub(crate) fn create_as_it_was(&mut self, parent: NodeId, path: &str, znode: &Znode) -> NodeId {
         let counters = (self.store.cversion(parent), self.store.stat(parent).pzxid.0);
         let new = NewNode {
             parent,
@@ -189,6 +194,7 @@ impl Tree {
         let node = self.store.create(new);
         self.store.set_child_counters(parent, counters);
         self.store.rewrite(node, znode);
+        node
     }
 }
 

@@ -132,6 +132,15 @@ impl Spread {
         self.reply()
     }
 
+    /// Creates children of the split point, each with an ephemeral below it.
+    fn create_all(&mut self) {
+        for name in names() {
+            self.ask_create(&format!("{POINT}/{name}"), CreateMode::Persistent);
+            self.ask_create(&format!("{POINT}/{name}/alive"), CreateMode::Ephemeral);
+        }
+        assert!(self.replies().iter().all(|reply| reply.error.is_none()));
+    }
+
     fn list(&mut self, watch: bool) -> BTreeSet<String> {
         let mut body = Vec::new();
         body.put_string(POINT);
@@ -200,11 +209,7 @@ fn children_lie_in_the_groups_of_their_slots_and_are_listed_together() {
 fn slots_come_back_and_go_from_group_to_group_with_their_ephemerals() {
     let mut spread = Spread::start();
     spread.spread();
-    for name in names() {
-        spread.ask_create(&format!("{POINT}/{name}"), CreateMode::Persistent);
-        spread.ask_create(&format!("{POINT}/{name}/alive"), CreateMode::Ephemeral);
-    }
-    assert!(spread.replies().iter().all(|reply| reply.error.is_none()));
+    spread.create_all();
     let in_all = |spread: &Spread| (0..GROUPS).map(|group| spread.znodes_in(group)).collect::<Vec<_>>();
     let before = in_all(&spread);
     spread.ask_get(POINT, false);

@@ -57,11 +57,7 @@ fn pair(suffix: &str) -> [String; 2] {
 fn the_files_of_all_groups_are_one_tree_that_a_member_with_one_group_takes() {
     let mut spread = Spread::start();
     spread.spread();
-    for name in names() {
-        spread.ask_create(&format!("{POINT}/{name}"), CreateMode::Persistent);
-        spread.ask_create(&format!("{POINT}/{name}/alive"), CreateMode::Ephemeral);
-    }
-    assert!(spread.replies().iter().all(|reply| reply.error.is_none()));
+    spread.create_all();
     spread.ask_get(POINT, false);
     let stat = Stat::decode(&mut Reader::new(&spread.reply().body[8..])).unwrap();
     // Some are on their way from one group to another.
@@ -154,11 +150,7 @@ fn groups_without_a_common_state_are_refused() {
 fn a_copy_of_a_member_that_runs_has_what_stands_before_its_point_and_no_more() {
     let mut spread = Spread::start();
     spread.spread();
-    for name in names() {
-        spread.ask_create(&format!("{POINT}/{name}"), CreateMode::Persistent);
-        spread.ask_create(&format!("{POINT}/{name}/alive"), CreateMode::Ephemeral);
-    }
-    assert!(spread.replies().iter().all(|reply| reply.error.is_none()));
+    spread.create_all();
     spread.stage.member.mark_group(0, Zxid(spread.newest().0 + 1));
     spread.settle();
     let handles = spread.stage.member.group_handles();
