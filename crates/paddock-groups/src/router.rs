@@ -1,6 +1,6 @@
 //! The way of clients' requests into the groups of a member, and of answers and events back.
 //!
-//! A member has all groups, and this is the one place that looks at several: it holds each request until its group lacks nothing that the session was shown of other
+//! This is the one place that looks at several groups, here or at their hosts: it holds each request until its group lacks nothing that the session was shown of other
 //! groups, and each answer and event until those that come before it have left ([`crate`] says by which rules). It keeps nothing that must not be
 //! lost: a connection that ends takes its part with it.
 

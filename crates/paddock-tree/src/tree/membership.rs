@@ -74,13 +74,19 @@ impl Tree {
     /// Leaves the ensemble, for a copy of the state that begins one of its own: the members are not its members, and what they had on the way
     /// does not reach it. Znodes, sessions and zxids stay.
     pub fn leave_ensemble(&mut self) {
-        (self.origins, self.groups) = (Origins::default(), FoundedGroups::default());
-        (self.between_groups, self.hosts) = (BetweenGroups::default(), Hosts::default());
-        (self.is_among_groups, self.are_znodes_spread) = (false, false);
+        self.origins = Origins::default();
+        self.forget_groups();
         if self.ensemble.take().is_some() {
             let (node, stat) = (self.config_node(), self.config().1);
             self.write_config(node, stat.mzxid.0, stat.mtime_ms);
         }
+    }
+
+    /// The state is that of an ensemble with one group from here on.
+    pub(super) fn forget_groups(&mut self) {
+        self.groups = FoundedGroups::default();
+        (self.between_groups, self.hosts) = (BetweenGroups::default(), Hosts::default());
+        (self.is_among_groups, self.are_znodes_spread) = (false, false);
     }
 
     /// Begins a change of members, if it may be. The answer comes when it has been settled.

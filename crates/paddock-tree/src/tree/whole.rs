@@ -10,8 +10,6 @@ use paddock_proto::{GroupsCommand, IdList, SessionId, StreamItem, Zxid};
 
 use super::Tree;
 use crate::Command;
-use crate::between_groups::BetweenGroups;
-use crate::groups::FoundedGroups;
 use crate::store::NodeId;
 use crate::streams::PendingItem;
 
@@ -98,9 +96,7 @@ impl WholeTree {
     /// The state of all groups that were added, as one of a single group.
     pub fn finish(self) -> Tree {
         let mut tree = self.tree;
-        tree.groups = FoundedGroups::default();
-        tree.between_groups = BetweenGroups::default();
-        (tree.is_among_groups, tree.are_znodes_spread) = (false, false);
+        tree.forget_groups();
         tree.remove_orphans();
         tree.count_all_quotas();
         tree
