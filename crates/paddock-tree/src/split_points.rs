@@ -241,8 +241,10 @@ impl SplitPoints {
         self.by_path.values_mut().filter_map(|point| point.leaving.as_mut())
     }
 
-    pub(crate) fn leaving_of(&mut self, path: &str) -> Option<&mut LeavingSlots> {
-        self.by_path.get_mut(path)?.leaving.as_mut()
+    /// Slots of a split point that are on their way, and the zxid with which its map became what it is.
+    pub(crate) fn leaving_of(&mut self, path: &str) -> Option<(i64, &mut LeavingSlots)> {
+        let point = self.by_path.get_mut(path)?;
+        Some((point.version, point.leaving.as_mut()?))
     }
 
     /// True if a znode is on its way from one group to another.

@@ -5,7 +5,7 @@
 
 use paddock_proto::{AclList, ErrorCode, GroupsCommand, SessionId, StreamItem, Write, WriteReply, Zxid};
 
-use super::{Circumstances, SYSTEM_PATHS, Tree};
+use super::{Circumstances, GivenPortion, SYSTEM_PATHS, Tree};
 use crate::Command;
 use crate::between_groups::OWN;
 use crate::features::FeatureLevel;
@@ -101,7 +101,8 @@ impl Tree {
             }
             GroupsCommand::Given { path, first, portion, is_last, above, znodes } => {
                 self.zxid = self.zxid.max(above);
-                self.take_given(path, first, (portion, is_last), znodes);
+                let given = GivenPortion { znodes, is_last, above };
+                self.take_given(path, first, portion, given);
             }
             GroupsCommand::Multi { request } => return self.begin_multi(at, request, changes),
             GroupsCommand::Vote { multi, group, vote } => self.take_vote(at, (multi, group, vote), changes),
@@ -454,6 +455,43 @@ mod tests {
         let before = home.zxid();
         between(&mut home, GroupsCommand::Join { path: "/a" });
         assert!(pzxid(&home) > before, "the changes that were made elsewhere are not known any more");
+    }
+
+    #[test]
+    fn what_a_group_gave_for_an_earlier_move_counts_for_no_later_one() {
+        let (mut home, mut group) = (home(3), tree());
+        create(&mut home, "/a");
+        create(&mut home, "/a/b");
+        between(&mut home, GroupsCommand::Split { path: "/a" });
+        let slots = |group| GroupsCommand::Move { path: "/a", first: 0, last: SLOTS - 1, group };
+        let give = |home: &mut Tree, (znodes, above): &(Vec<u8>, Zxid)| {
+            let (above, is_last) = (*above, true);
+            between(home, GroupsCommand::Given { path: "/a", first: 0, portion: 0, is_last, above, znodes });
+        };
+        let given = |group: &Tree| {
+            let given = group.given_portion("/a", 0, 0).unwrap();
+            (given.znodes.to_vec(), given.above)
+        };
+        between(&mut home, slots(1));
+        between(&mut home, slots(2));
+        send(&home, 1, &mut group, 0);
+        let former = given(&group);
+        give(&mut home, &former);
+        assert_eq!(home.split_points().group_of("/a/b"), 2);
+        between(&mut home, slots(1));
+        // Group 2 may have changed them. The leader of the first one, which has not heard that home has them, says once more what it gave.
+        give(&mut home, &former);
+        assert!(home.split_points().is_leaving("/a/b"), "group 2 has yet to give them");
+        let mut other = tree();
+        send(&home, 2, &mut other, 0);
+        give(&mut home, &given(&other));
+        assert_eq!(
+            (home.split_points().is_leaving("/a/b"), home.split_points().group_of("/a/b")),
+            (false, 1)
+        );
+        let received = group.received_items();
+        send(&home, 1, &mut group, received);
+        assert!(group.stat("/a/b").is_some());
     }
 
     #[test]

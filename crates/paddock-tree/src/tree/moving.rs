@@ -9,6 +9,7 @@ use paddock_proto::{Acl, AclList, DecodeError, EventKind, SessionId, StreamItem,
 
 use super::{Circumstances, Tree};
 use crate::between_groups::GivenZnodes;
+use crate::features::FeatureLevel;
 use crate::outcome::{Change, Changes};
 use crate::split_points::{LeavingSlots, slot_of};
 use crate::store::{NewNode, NodeId, Znode, ZnodeKind, is_world};
@@ -79,21 +80,19 @@ impl Tree {
     }
 
     /// A portion of the znodes of slots that leave another group has come. With the last one the slots are where they go.
-    pub(super) fn take_given(
-        &mut self,
-        path: &str,
-        first: u16,
-        (portion, is_last): (u32, bool),
-        znodes: &[u8],
-    ) {
+    pub(super) fn take_given(&mut self, path: &str, first: u16, portion: u32, given: GivenPortion<'_>) {
+        let knows_moves = self.raised.level >= FeatureLevel::HOSTS;
         let Tree { between_groups, sessions, .. } = self;
-        let Some(leaving) = between_groups.split_points.leaving_of(path) else { return };
-        if leaving.first != first || leaving.portions() != portion {
+        let Some((since, leaving)) = between_groups.split_points.leaving_of(path) else { return };
+        // A portion of an earlier move of the same slots may come once more, from a leader that has not heard that it was taken. It left before the map became
+        // what it is; what leaves because of the present move leaves behind that.
+        let is_late = knows_moves && given.above.0 <= since;
+        if is_late || leaving.first != first || leaving.portions() != portion {
             return;
         }
         // Sessions that have ended meanwhile have no ephemerals any more: the group that gave them has told their watchers.
-        leaving.portions.push(without(znodes, |owner| !sessions.contains_key(&owner)).0);
-        if !is_last {
+        leaving.portions.push(without(given.znodes, |owner| !sessions.contains_key(&owner)).0);
+        if !given.is_last {
             return;
         }
         let LeavingSlots { last, from, to, portions, .. } = leaving.clone();
