@@ -192,8 +192,8 @@ impl<'a> Union<'a> {
             _ => Read::Exists { path, watch: false },
         };
         let result = home.tree().read(&own, &self.asker(), &mut data);
-        // The znode itself, but for its children, is shown as it is.
-        let own = home.tree().stat(path).map_or(shown, |stat| stat.czxid.max(stat.mzxid));
+        // The znode itself, but for its children, is shown as it is: its version of the ACL, too.
+        let own = home.tree().shown_without_children(path).unwrap_or(shown);
         self.need(own.max(Zxid(home.tree().split_points().get(path).map_or(0, |point| point.version()))));
         if let Err(error) = result {
             self.shown = self.shown.max(shown);

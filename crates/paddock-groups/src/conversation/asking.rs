@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use paddock_proto::{ErrorCode, GroupsCommand, Request, Zxid};
+use paddock_proto::{ErrorCode, GroupsCommand, OpCode, Request, Zxid};
 use paddock_state::ClientInput;
 use paddock_tree::{Command, Guess};
 
@@ -83,6 +83,10 @@ impl Conversation {
     /// Hands a request over to its group, if it may follow what is under way.
     fn hand_over(&mut self, at: usize, group: u32, map: Zxid, turn: &mut Turn<'_, '_>) -> bool {
         let is_write = matches!(self.requests[at].what, What::Write { .. });
+        if at > 0 && matches!(self.requests[at].what, What::Write { op: OpCode::CloseSession, .. }) {
+            // With the session its watches go, and what is told before the answers to earlier requests would be of no watch.
+            return false;
+        }
         let may_follow = self.requests.iter().take(at).all(|before| match &before.stage {
             // A write that is carried out must not have a refused read before it, which would show something later.
             RequestStage::UnderWay { .. }

@@ -195,6 +195,12 @@ impl Tree {
         shown.max(Zxid(self.between_groups.acl_zxid))
     }
 
+    /// Zxid of the last transaction of which what a Stat says of a znode itself, and not of its children, shows anything. `None` if there is none.
+    pub fn shown_without_children(&self, path: &str) -> Option<Zxid> {
+        let stat = self.store.stat(self.store.find(path)?);
+        Some(stat.czxid.max(stat.mzxid).max(Zxid(self.between_groups.acl_zxid)))
+    }
+
     /// Newest zxid of a znode; of one that is missing that of the last change of the children of the nearest ancestor.
     fn shown_of(&self, path: &str) -> Zxid {
         if let Some(node) = self.store.find(path) {

@@ -1,6 +1,9 @@
 //! A router between a home group and one more, whose replicas come as far as a test lets them.
 
-use paddock_proto::{CreateMode, GroupsCommand, IdList, OpCode, SetWatches, StreamItem, Xid, encode};
+use paddock_proto::jute::{Reader, Writer};
+use paddock_proto::{
+    Acl, CreateMode, GroupsCommand, IdList, OpCode, SetWatches, Stat, StreamItem, Xid, encode,
+};
 use paddock_state::{Client, QueuedRead, RequestId, State};
 use paddock_tree::{FeatureLevel, GroupFounders, RaisedLevel, SLOTS, Tree};
 
@@ -58,7 +61,7 @@ impl RoutedPair {
         assert!(received <= before);
         for (number, item) in stream.behind(received) {
             let decided = item.decided;
-            let item = StreamItem::decode(&mut paddock_proto::jute::Reader::new(&item.bytes)).unwrap();
+            let item = StreamItem::decode(&mut Reader::new(&item.bytes)).unwrap();
             self.between(1, floor + 1, &GroupsCommand::Item { number, decided, item });
         }
     }
@@ -143,6 +146,12 @@ fn watched_list(path: &str) -> Vec<u8> {
     body
 }
 
+fn unwatched(path: &str) -> Vec<u8> {
+    let mut body = Vec::new();
+    encode::path_and_watch(&mut body, path, false);
+    body
+}
+
 #[test]
 fn a_list_changes_at_its_first_change_in_any_group() {
     let mut pair = RoutedPair::new();
@@ -207,4 +216,25 @@ fn a_read_of_two_groups_shows_one_moment() {
     let shown = pair.answered.clone();
     pair.ask(OpCode::MultiRead, body);
     assert_eq!(shown, pair.answered, "both znodes are shown");
+}
+
+/// A Stat has the version of the ACL, whose changes leave no zxid in it.
+#[test]
+fn a_list_is_not_shown_with_a_later_acl() {
+    let mut pair = RoutedPair::new();
+    pair.give("/a", 10);
+    pair.ask(OpCode::Exists, unwatched("/a"));
+    pair.create(0, 29, "/a/n-0000000001");
+    pair.create(0, 30, "/a/n-0000000002");
+    let mut set = Vec::new();
+    set.put_string("/a");
+    encode::put_acl(&mut set, &[Acl::open()]);
+    set.put_i32(-1);
+    pair.write(0, 40, SessionId::NONE, OpCode::SetAcl, &set);
+    pair.hand_in(OpCode::Exists, unwatched("/a"));
+    assert_eq!(pair.work(), [], "the list as of what the other group lacks nothing of is older than the ACL");
+    pair.create(1, 50, "/b/x");
+    assert_eq!(pair.work(), [ToldClient::Answer]);
+    let stat = Stat::decode(&mut Reader::new(&pair.answered)).unwrap();
+    assert_eq!((stat.aversion, stat.num_children), (1, 2));
 }
