@@ -70,6 +70,8 @@ pub(crate) struct Machine {
 pub(crate) struct MachineFaults {
     /// Syncs take longer by a time, until a moment.
     pub(crate) slow: (SimDuration, Time),
+    /// Moments at which syncs have begun that took longer because of that, since the disk became slow.
+    pub(crate) slow_syncs: Vec<Time>,
     /// There is no room on the disk until then.
     pub(crate) full_until: Time,
     /// Something was done to its disk that may make a process end.
@@ -139,6 +141,7 @@ impl Machine {
             disk: SimDisk::new(chance.word()),
             faults: MachineFaults {
                 slow: (SimDuration::ZERO, Time(0)),
+                slow_syncs: Vec::new(),
                 full_until: Time(0),
                 is_disturbed: false,
                 copy: None,
@@ -346,13 +349,20 @@ impl Machine {
         self.faults.full_until = now;
         self.make_room(now);
         (self.paused_until, self.deaf_until, self.home_late_until) = (now, now, now);
-        self.faults.slow = (SimDuration::ZERO, now);
+        self.be_slow(SimDuration::ZERO, now);
+    }
+
+    /// Syncs take longer by a time, until a moment.
+    pub(crate) fn be_slow(&mut self, by: SimDuration, until: Time) {
+        self.faults.slow = (by, until);
+        self.faults.slow_syncs.clear();
     }
 
     /// Time that the next sync takes, if it takes at most `sync` when all is well.
     pub(crate) fn sync_takes(&mut self, now: Time, sync: SimDuration) -> SimDuration {
         let (by, until) = self.faults.slow;
         let slow = if until > now { by } else { SimDuration::ZERO };
+        self.faults.slow_syncs.extend((slow > SimDuration::ZERO).then_some(now));
         SimDuration(self.chance.mostly_low(30, sync.0)) + slow
     }
 

@@ -24,6 +24,12 @@ const FOREIGN_LIFE: SimDuration = SimDuration::seconds(5);
 const LEADER_KNOWS: SimDuration = SimDuration::millis(2500);
 /// A leader whose disk has become slow leads for this time at most.
 const SLOW_LEADER_MAX: SimDuration = SimDuration::seconds(2);
+/// A leader is sure of its slow disk for this time before it hands over.
+const SLOW_FOR: SimDuration = SimDuration::millis(800);
+/// Slow syncs of that time.
+const SLOW_SYNCS_MIN: usize = 3;
+/// After this time a leader has looked at what its syncs take, or has begun to hand over.
+const LEADER_LOOKS: SimDuration = SimDuration::millis(300);
 /// After this time another leader follows one that has ended.
 const NEXT_LEADER: SimDuration = SimDuration::seconds(4);
 
@@ -175,7 +181,7 @@ impl World {
         match fault {
             Fault::SlowDisk { whom, by, span } => {
                 let member = self.whom(whom);
-                self.machine(member).faults.slow = (by, now + span);
+                self.machine(member).be_slow(by, now + span);
             }
             Fault::FailingDisk { whom, fault, after } => {
                 let member = self.whom(whom);
@@ -207,7 +213,7 @@ impl World {
         if let [member] = leaders[..]
             && !self.machines.iter().any(is_slow)
         {
-            self.machine(member).faults.slow = (by, now + span);
+            self.machine(member).be_slow(by, now + span);
             let process = self.machine(member).process.as_ref();
             let handovers = process.map_or(0, |process| process.slow_disk_handovers());
             self.plan_in(SLOW_LEADER_MAX, WorldEvent::LookAtSlowLeader { member, handovers });
@@ -218,7 +224,8 @@ impl World {
     pub(super) fn look_at_slow_leader(&mut self, member: u8, handovers_before: u64) -> Checked {
         let now = self.now;
         let is_slow = self.machine(member).faults.slow.1 > now;
-        let leads = is_slow && self.leaders().any(|leader| leader == member);
+        let leads =
+            is_slow && self.leaders().any(|leader| leader == member) && self.must_know_of_slow_disk(member);
         let process = self.machine(member).process.as_ref();
         let handovers = process.map_or(0, |process| process.slow_disk_handovers());
         ensure!(
@@ -232,6 +239,17 @@ impl World {
             "member {member} has handed the lead over {handovers} times"
         );
         Ok(())
+    }
+
+    /// True if a member has synced often enough for long enough to be sure of its slow disk: while its clients write elsewhere it cannot know.
+    fn must_know_of_slow_disk(&mut self, member: u8) -> bool {
+        let now = self.now;
+        let faults = &self.machine(member).faults;
+        let takes = faults.slow.0 + LEADER_LOOKS;
+        let Some(seen) = faults.slow_syncs.first().map(|first| *first + takes) else { return false };
+        let is_of_then = |began: &&Time| **began > seen && **began + takes <= now;
+        seen + SLOW_FOR + LEADER_LOOKS <= now
+            && faults.slow_syncs.iter().filter(is_of_then).count() >= SLOW_SYNCS_MIN
     }
 
     /// Less than half of the members may lose, in the whole run, what they were sure of. Those that know nothing yet would
