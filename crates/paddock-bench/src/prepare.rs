@@ -13,14 +13,15 @@ const IN_FLIGHT: usize = 2000;
 /// Removes what an earlier run may have left and creates what this one needs.
 pub(crate) fn set_up(plan: &RunPlan) -> Result<(), BenchError> {
     on_a_client(plan, async |client| {
-        remove_all(&client, plan.workload.as_ref()).await?;
-        create_all(&client, plan.workload.setup()).await
+        let kept = remove_all(&client, plan.workload.as_ref()).await?;
+        let missing = plan.workload.setup().filter(|znode| !kept.contains(&znode.path));
+        create_all(&client, missing).await
     })
 }
 
 /// Removes all that the run has made.
 pub(crate) fn clean_up(plan: &RunPlan) -> Result<(), BenchError> {
-    on_a_client(plan, async |client| remove_all(&client, plan.workload.as_ref()).await)
+    on_a_client(plan, async |client| remove_all(&client, plan.workload.as_ref()).await.map(drop))
 }
 
 fn on_a_client(
@@ -65,12 +66,23 @@ async fn create_all(client: &Client, znodes: impl Iterator<Item = PreparedZnode>
     all(requests, |_| Ok(())).await
 }
 
-async fn remove_all(client: &Client, workload: &dyn Workload) -> Result<(), Error> {
+/// Returns roots that stay, with nothing below them: a split point whose slots lie in other groups cannot be removed.
+async fn remove_all(client: &Client, workload: &dyn Workload) -> Result<Vec<String>, Error> {
+    let mut kept = Vec::new();
     for root in workload.roots() {
-        let znodes = below(client, root).await?;
-        all(znodes.iter().rev().map(|path| client.delete(path, None)), gone).await?;
+        let znodes = below(client, root.clone()).await?;
+        all(znodes[1..].iter().rev().map(|path| client.delete(path, None)), gone).await?;
+        match client.delete(&root, None).await {
+            Err(error) if error.code() == Some(ErrorCode::NotEmpty) => {
+                if !client.get_children(&root).await?.is_empty() {
+                    return Err(error);
+                }
+                kept.push(root);
+            }
+            removed => removed.or_else(gone)?,
+        }
     }
-    Ok(())
+    Ok(kept)
 }
 
 /// `root` and everything below it, parents first; nothing if it is not there.

@@ -32,6 +32,9 @@ pub struct ServerTemplate {
     pub members: usize,
     pub command: Vec<String>,
     pub ready_within: Duration,
+    /// A command that is run once all members serve on empty directories, with the placeholders of the first one; empty for none.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub prepare: Vec<String>,
     /// True if connections to it use ClickHouse's compressed blocks.
     pub use_compression: bool,
     /// Certificates by which it is believed: connections to it use TLS.

@@ -117,6 +117,8 @@ struct ServerEntry {
     #[serde(default, deserialize_with = "duration")]
     ready_within: Option<Duration>,
     #[serde(default)]
+    prepare: Vec<Spanned<String>>,
+    #[serde(default)]
     use_compression: bool,
     tls_ca: Option<Spanned<String>>,
     #[serde(default)]
@@ -211,7 +213,7 @@ impl Reader<'_> {
     }
 
     fn server(&self, entry: &Spanned<ServerEntry>) -> Result<ServerTemplate, BenchError> {
-        let ServerEntry { name, members, command, ready_within, use_compression, tls_ca, files } =
+        let ServerEntry { name, members, command, ready_within, prepare, use_compression, tls_ca, files } =
             entry.get_ref();
         let plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
         if name.get_ref().is_empty() || !name.get_ref().chars().all(plain) {
@@ -230,6 +232,7 @@ impl Reader<'_> {
             members: members.unwrap_or(1),
             command: command.iter().map(|word| self.template(word)).collect::<Result<_, _>>()?,
             ready_within: ready_within.unwrap_or(READY_WITHIN),
+            prepare: prepare.iter().map(|word| self.template(word)).collect::<Result<_, _>>()?,
             use_compression: *use_compression,
             tls_ca: tls_ca.as_ref().map(|path| self.template(path).map(PathBuf::from)).transpose()?,
             files: self.files(files)?,

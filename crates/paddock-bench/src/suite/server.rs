@@ -20,6 +20,9 @@ const PAUSE: Duration = Duration::from_millis(2);
 /// Questions asked while a start lasts, about: the time of a start is exact to one part in this number.
 const QUESTIONS: u32 = 100;
 
+/// Pause between two looks at the command that prepares a server.
+const PREPARED: Duration = Duration::from_millis(20);
+
 /// A number of writes that no run reaches: snapshots are not taken where they are not measured.
 pub(super) const NEVER: u64 = 1_000_000_000;
 
@@ -67,7 +70,29 @@ impl<'a> SuiteServer<'a> {
             ready_after: Duration::ZERO,
         };
         server.start_members(values(template, directory)?, stop)?;
+        server.prepare(stop)?;
         Ok(server)
+    }
+
+    /// Runs the command with which the server is prepared, to its end.
+    fn prepare(&self, stop: &AtomicBool) -> Result<(), NotServing> {
+        let (Some(first), false) = (self.members.first(), self.template.prepare.is_empty()) else {
+            return Ok(());
+        };
+        let command: Vec<String> = self.template.prepare.iter().map(|word| first.values.fill(word)).collect();
+        let mut process = SuiteProcess::start(&command, &self.directory, self.directory.join("prepare.log"))?;
+        let status = loop {
+            match process.ended()? {
+                Some(status) => break status,
+                None if stop.load(Ordering::Relaxed) => return Err(NotServing::Stopped),
+                None => thread::sleep(PREPARED),
+            }
+        };
+        if status.success() {
+            return Ok(());
+        }
+        let what = format!("is not prepared: {} ended with {status}", command[0]);
+        Err(BenchError::Server { server: self.template.name.clone(), what, log: process.log_tail() }.into())
     }
 
     /// Ends all members in good order and starts them again on what they wrote, to take snapshots after `snapshot_writes` writes.
@@ -182,6 +207,7 @@ fn values(template: &ServerTemplate, directory: &Path) -> Result<Vec<Values>, Be
             port: ports::free()?.to_string(),
             quorum_port: ports::free()?.to_string(),
             election_port: ports::free()?.to_string(),
+            admin_port: ports::free()?.to_string(),
             id: id.to_string(),
             servers: String::new(),
             snapshot_writes: NEVER.to_string(),

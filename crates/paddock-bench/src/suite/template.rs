@@ -10,6 +10,8 @@ pub(super) struct Values {
     pub(super) port: String,
     pub(super) quorum_port: String,
     pub(super) election_port: String,
+    /// Port for an interface to operators.
+    pub(super) admin_port: String,
     pub(super) id: String,
     /// The `server.N=…` lines of a `zoo.cfg`; empty for a server of one member.
     pub(super) servers: String,
@@ -18,7 +20,7 @@ pub(super) struct Values {
 }
 
 pub(super) const PLACEHOLDERS: &str =
-    "{dir}, {port}, {quorum_port}, {election_port}, {id}, {servers}, {snapshot_writes}";
+    "{dir}, {port}, {quorum_port}, {election_port}, {admin_port}, {id}, {servers}, {snapshot_writes}";
 
 impl Values {
     pub(super) fn fill(&self, template: &str) -> String {
@@ -32,6 +34,7 @@ impl Values {
             "{port}" => &self.port,
             "{quorum_port}" => &self.quorum_port,
             "{election_port}" => &self.election_port,
+            "{admin_port}" => &self.admin_port,
             "{id}" => &self.id,
             "{servers}" => &self.servers,
             "{snapshot_writes}" => &self.snapshot_writes,

@@ -103,6 +103,7 @@ fn template(name: &str) -> ServerTemplate {
         members: 1,
         command: std::iter::once(program).chain(arguments.map(str::to_owned)).collect(),
         ready_within: Duration::from_secs(30),
+        prepare: Vec::new(),
         use_compression: false,
         tls_ca: None,
         files: [("port".to_owned(), "{port}".to_owned())].into(),
@@ -352,6 +353,23 @@ fn a_server_that_does_not_serve_is_given_up() {
     suite.servers[0].ready_within = Duration::ZERO;
     let error = play(&suite, &out, &[]).conclusion.expect_err("it does not serve").to_string();
     assert!(error.contains("does not serve on 127.0.0.1:"), "{error}");
+}
+
+#[test]
+fn a_server_is_prepared_once_all_members_serve() {
+    let out = directory();
+    let mut suite = suite(1, vec![cell("x", true)]);
+    let prepare = |script: &str| ["sh", "-c", script].map(str::to_owned).to_vec();
+    let prepared = out.path().join("prepared");
+    suite.servers[0].prepare = prepare(&format!("echo {{id}} >> {}", prepared.display()));
+    play(&suite, &out, &[]).conclusion.expect("it is measured");
+    assert_eq!(std::fs::read_to_string(&prepared).expect("it was written"), "1\n");
+
+    let out = directory();
+    suite.servers[0].prepare = prepare("echo no split point; exit 4");
+    let error = play(&suite, &out, &[]).conclusion.expect_err("it is not prepared").to_string();
+    assert!(error.contains("a: is not prepared: sh ended with exit status: 4"), "{error}");
+    assert!(error.contains("no split point"), "{error}");
 }
 
 #[test]
