@@ -136,8 +136,65 @@ fn children_of_a_split_point_are_spread_while_clients_write() {
     }
 }
 
+/// Groups beside the home group are on three of five members each: every member serves all znodes, and has fewer groups than there are.
+#[test]
+fn members_serve_groups_that_they_do_not_have() {
+    const MEMBERS: usize = 5;
+    let groups = GROUPS.to_string();
+    let ports: Vec<u16> = (0..MEMBERS).map(|_| free_port()).collect();
+    let settings = |number: usize| {
+        let own = [
+            ("paddock.group_count", groups.as_str()),
+            ("paddock.group_replicas", "3"),
+            ("paddock.split_points", "/app"),
+        ];
+        let own = own.map(|(key, value)| (key.to_owned(), value.to_owned()));
+        own.into_iter().chain(admin_settings(ports[number - 1])).collect()
+    };
+    let mut ensemble = Ensemble::start_each(MEMBERS, &server_lines(MEMBERS), settings);
+    let all = |ensemble: &Ensemble, least: usize| {
+        // The home group, and three of the five others.
+        await_groups((0..MEMBERS).map(|place| ensemble.at(place)), 4, least);
+    };
+    name_administrator_of(&ensemble.hosts());
+    all(&ensemble, 1);
+    write(&ensemble, "/app");
+    let stop = Arc::new(AtomicBool::new(false));
+    let writer = thread::spawn({
+        let (hosts, stop) = (ensemble.hosts(), stop.clone());
+        move || write_below_until(&hosts, &stop)
+    });
+    let directory = tempfile::tempdir().expect("make a directory");
+    let (host, auth) = (format!("127.0.0.1:{}", ports[0]), identity_file(directory.path()));
+    let moved = succeed(&["groups", "move", &host, "/app", "--evenly", "--at-once", "512", "--auth", &auth]);
+    assert!(moved.contains("slots of /app moved"), "{moved}");
+    let table = succeed(&["groups", "list", &host]);
+    assert_eq!(table.matches("not on this member, which asks member").count(), 2, "{table}");
+    assert!(ensemble.member(1).stop().success());
+    ensemble.member(1).spawn();
+    ensemble.settle();
+    ensemble.member(2).kill();
+    ensemble.member(2).spawn();
+    ensemble.settle();
+    all(&ensemble, 1);
+    stop.store(true, Ordering::Relaxed);
+    let acknowledged = writer.join().expect("the writer ends well");
+    assert!(acknowledged.len() > 20, "only {} writes", acknowledged.len());
+    for place in 0..MEMBERS {
+        let (names, alive) = list_below(&ensemble.at(place).address().to_string());
+        let lost: Vec<&String> = acknowledged.iter().filter(|name| !names.contains(*name)).collect();
+        assert!(lost.is_empty(), "member {place} lacks {lost:?}");
+        assert!(alive.is_empty(), "ephemerals of a session that has ended: {alive:?}");
+    }
+}
+
 /// Waits until these members have all groups and lead them together, each at least `least` of them, and wait for nothing in any.
 fn await_leads<'a>(members: impl IntoIterator<Item = &'a Server>, least: usize) {
+    await_groups(members, GROUPS, least);
+}
+
+/// Likewise, where each member has this number of groups.
+fn await_groups<'a>(members: impl IntoIterator<Item = &'a Server>, of_each: usize, least: usize) {
     let members: Vec<&Server> = members.into_iter().collect();
     let deadline = Instant::now() + WITHIN;
     let count = |member: &&Server| {
@@ -148,7 +205,7 @@ fn await_leads<'a>(members: impl IntoIterator<Item = &'a Server>, least: usize) 
     loop {
         let counts: Vec<[Option<usize>; 5]> = members.iter().map(count).collect();
         let has_all = |[groups, led, waits @ ..]: &[Option<usize>; 5]| {
-            *groups == Some(GROUPS) && *led >= Some(least) && *waits == [Some(0); 3]
+            *groups == Some(of_each) && *led >= Some(least) && *waits == [Some(0); 3]
         };
         if counts.iter().all(has_all)
             && counts.iter().filter_map(|[_, led, ..]| *led).sum::<usize>() == GROUPS

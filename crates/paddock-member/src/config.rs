@@ -46,8 +46,6 @@ pub struct Config {
     pub znodes_per_slice: usize,
     /// Bytes of a piece in which a snapshot travels to another member.
     pub piece_bytes: u64,
-    /// Replicas of each group that is founded, beside the home group; 0 for one on each member.
-    pub group_replicas: u32,
     /// True if every read sees all that was written anywhere before it was asked.
     pub linearizable_reads: bool,
     /// Zxids are stamps of the leader's clock where this member leads. See `ReplicaOptions`.
@@ -122,7 +120,6 @@ impl Config {
             long_list: paddock_tree::Tree::LONG_LIST,
             znodes_per_slice: 3,
             piece_bytes: 100,
-            group_replicas: 0,
             linearizable_reads: false,
             stamps: false,
             known_level: FeatureLevel::NONE,

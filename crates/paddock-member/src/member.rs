@@ -715,7 +715,7 @@ fn replica_options(config: &Config) -> ReplicaOptions {
         entry_bytes_kept: config.settings.entry_bytes_kept,
         linearizable_reads: config.linearizable_reads,
         group_count: config.settings.group_count,
-        group_replicas: config.group_replicas,
+        group_replicas: config.settings.group_replicas,
         split_points: config.settings.split_points.clone(),
         stamps: config.stamps,
         known_level: config.known_level,

@@ -36,6 +36,9 @@ settings! {
         /// Number of Raft groups that the ensemble is to have, with the home group. Experimental. All znodes are in the home group until [slots
         /// of split points are moved](groups.md#split-points). The number never falls.
         group_count: u32 = 1, number("groups", 1..=MemberSettings::GROUPS_MAX), at_restart;
+        /// Members that have each group beside the home group, if that is less than all; 0 is all members. [Writes and memory then grow with the
+        /// members](groups.md#fewer-replicas-than-members). Experimental. It is for groups that are yet to be founded: those that there are keep theirs.
+        group_replicas: u32 = 0, number("members", 0..=MemberSettings::REPLICAS_MAX), at_restart;
         /// Znodes whose children may be spread over the groups. Experimental. All children stay in the home group until [slots are
         /// moved](groups.md#split-points). The setting takes none away.
         split_points: SplitPaths = SplitPaths::default(), form("list of paths", "`[]`"), at_restart;
@@ -45,6 +48,8 @@ settings! {
 impl MemberSettings {
     /// Largest number of Raft groups of an ensemble: each of them costs heartbeats and ticks, also while it is idle.
     pub const GROUPS_MAX: i64 = 64;
+    /// Largest number of members that have a group, where not all do.
+    pub const REPLICAS_MAX: i64 = 255;
     /// Sizes that files of the log can have.
     pub const SEGMENT_BYTES: RangeInclusive<i64> = 64 << 10..=1 << 30;
 }

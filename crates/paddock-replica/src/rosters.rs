@@ -8,7 +8,7 @@
 
 use std::collections::BTreeMap;
 
-use paddock_tree::{Roster, Tree};
+use paddock_tree::{FoundedGroups, Roster, Tree};
 
 /// Ticks in which a group may come no nearer to a change, once the home group is prepared for it.
 const STILL_TICKS_MAX: u32 = 600;
@@ -43,10 +43,8 @@ pub(crate) struct Rosters {
     home: Option<Roster>,
     /// True while the home group changes its members.
     is_changing: bool,
-    /// Number of groups, with the home group.
-    groups: u32,
-    /// Number of groups that none may found any more, with the home group.
-    established: u32,
+    /// Groups as the home group's state has them.
+    groups: FoundedGroups,
     /// True while this member has a say in the home group: it has applied, or has in its log, all that it ever knew of it.
     knows_home: bool,
     /// The last reports about the newest roster, by groups.
@@ -63,9 +61,8 @@ impl Rosters {
             self.begin_anew();
         }
         self.home = roster;
-        self.groups = home.groups().count();
+        self.groups.clone_from(home.groups());
         self.is_changing = home.ensemble().is_some_and(|ensemble| ensemble.target.is_some());
-        self.established = home.groups().established();
     }
 
     fn number(&self) -> u64 {
@@ -75,6 +72,16 @@ impl Rosters {
     /// The home group's roster, if it is newer than this one.
     pub(crate) fn newer_than(&self, number: u64) -> Option<&Roster> {
         self.home.as_ref().filter(|roster| roster.number > number)
+    }
+
+    /// Likewise, as it is for a group: with the members that are to have that.
+    pub(crate) fn newer_for(&self, group: u32, number: u64) -> Option<Roster> {
+        Some(self.newer_than(number)?.placed(&self.groups, group))
+    }
+
+    /// True if some groups are on some of the voters each.
+    pub(crate) fn have_placement(&self) -> bool {
+        self.groups.have_placement()
     }
 
     /// True while leaders of groups have to tell how far these are.
@@ -89,7 +96,7 @@ impl Rosters {
 
     /// True if no member has founded a group, for all that the home group says, and this one may.
     pub(crate) fn may_found(&self, group: u32) -> bool {
-        self.knows_home && group >= self.established
+        self.knows_home && group >= self.groups.established()
     }
 
     /// Reports from before are old: another roster counts, or another member leads the home group.
@@ -119,7 +126,7 @@ impl Rosters {
     /// Groups that are not where the home group's leader waits for them.
     pub(crate) fn late(&self) -> impl Iterator<Item = u32> {
         let is_ready = |group: &u32| self.told.get(group).is_some_and(|report| report.is_ready);
-        let groups = if self.is_told() { self.groups } else { 1 };
+        let groups = if self.is_told() { self.groups.count() } else { 1 };
         (1..groups).filter(move |group| !is_ready(group))
     }
 

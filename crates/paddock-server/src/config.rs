@@ -256,8 +256,6 @@ impl Config {
             long_list: Tree::LONG_LIST,
             znodes_per_slice: ZNODES_PER_SLICE,
             piece_bytes: PIECE_BYTES,
-            // Groups with fewer replicas than members are for the simulator yet.
-            group_replicas: 0,
             linearizable_reads: self.has_linearizable_reads(),
             // With one group zxids are counted.
             stamps: false,

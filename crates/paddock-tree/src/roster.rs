@@ -11,6 +11,7 @@ use paddock_proto::{EnsembleMember, MemberRole};
 
 use crate::Tree;
 use crate::ensemble::Ensemble;
+use crate::groups::FoundedGroups;
 
 /// The members that all groups are to have.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -36,6 +37,13 @@ impl Roster {
             target => (members.clone(), target.clone()),
         };
         Some(Roster { number, cluster: *cluster, members, target })
+    }
+
+    /// The home group's roster for a group that not all members have: without the others.
+    pub fn placed(&self, groups: &FoundedGroups, group: u32) -> Roster {
+        let has_it = |member: &&EnsembleMember| groups.has_replica(group, member.id);
+        let placed = |members: &[EnsembleMember]| members.iter().filter(has_it).cloned().collect();
+        Roster { members: placed(&self.members), target: self.target.as_deref().map(placed), ..self.clone() }
     }
 }
 
@@ -79,9 +87,11 @@ impl Tree {
 
 #[cfg(test)]
 mod tests {
+    use paddock_proto::{ErrorCode, IdList, Reconfig, SessionId, Write};
+
     use super::*;
     use crate::features::{FeatureLevel, RaisedLevel};
-    use crate::{GroupFounders, parse_members};
+    use crate::{Command, GroupFounders, parse_members};
 
     fn home(members: &str) -> Tree {
         let mut tree = Tree::new();
@@ -156,6 +166,33 @@ mod tests {
         assert!(!group.follow_roster(&first) && !group.follow_roster(&second));
         assert_eq!((group.followed_roster(), group.digest()), (2, digest));
         assert_eq!(group.ensemble().map(|ensemble| ensemble.members.len()), Some(3));
+    }
+
+    #[test]
+    fn a_group_that_not_all_members_have_stays_where_it_was_founded() {
+        let mut tree = Tree::new();
+        tree.refound_ensemble(7, THREE);
+        tree.raise_level(&RaisedLevel::known(FeatureLevel::KNOWN));
+        tree.found_groups_with(3, GroupFounders { voters: vec![1, 2, 3], learners: vec![] }, 1);
+        let ask = |tree: &mut Tree, joining: &str| {
+            let (leaving, new_members) = (None, None);
+            let write =
+                Ok(Write::Reconfig(Reconfig { joining: Some(joining), leaving, new_members, version: -1 }));
+            let (session, ids) = (SessionId::NONE, IdList::NONE);
+            let command = Command { session, time_ms: 5, member: 1, ids, enforces_quotas: false, write };
+            tree.apply(&command).result.map(drop)
+        };
+        let (voter, observer) =
+            ("server.5=e:1:2:participant;3", "server.5=e:1:2:observer;3,server.1=elsewhere:1:2;3");
+        assert_eq!(ask(&mut tree, voter), Err(ErrorCode::Unimplemented));
+        ask(&mut tree, observer).unwrap();
+        let roster = Roster::of_home(&tree).unwrap();
+        let ids = |group: u32| {
+            let placed = roster.placed(tree.groups(), group);
+            let target = placed.target.expect("there is a change");
+            target.iter().map(|member| member.id).collect::<Vec<_>>()
+        };
+        assert_eq!((ids(0), ids(1), ids(2)), (vec![1, 2, 3, 5], vec![2], vec![3]));
     }
 
     #[test]

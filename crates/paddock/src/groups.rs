@@ -278,7 +278,7 @@ fn move_slots(args: &MoveArgs) -> Result<String, GroupsFailure> {
     let interface = AdminInterface::new(&args.host.url(), access.tls.clone(), identity)?;
     runtime()?.block_on(async {
         let page = look(&args.host, &access).await?;
-        let count = page["groups"].as_array().map_or(1, Vec::len) as u32;
+        let count = page["count"].as_u64().unwrap_or(1) as u32;
         let no_point = || GroupsFailure::NoSplitPoint { path: one_line(&args.path).to_string() };
         let now = slots_on(&page, &args.path).ok_or_else(no_point)?;
         let evenly = |slot: u16| u32::from(slot) * count / u32::from(SLOTS);
@@ -331,6 +331,17 @@ fn as_text(page: &Value, loads: &[Load]) -> String {
             ["group", "znodes", "bytes", "applied"].map(|key| group[key].to_string());
         text += &row([&number, &leader, &format!("{:.0}", load.rate), &znodes, &bytes, &applied, &items]);
     }
+    for group in list("away") {
+        let replicas: Vec<String> =
+            group["replicas"].as_array().into_iter().flatten().map(Value::to_string).collect();
+        let host =
+            group["host"].as_u64().map_or_else(|| "no member".to_owned(), |host| format!("member {host}"));
+        text += &format!(
+            "{:>5}  not on this member, which asks {host}; on members {}\n",
+            group["group"],
+            replicas.join(", ")
+        );
+    }
     for point in list("split_points") {
         let path = one_line(point["path"].as_str().unwrap_or_default());
         let missing = if point["is_there"] == true { "" } else { " (no such znode)" };
@@ -366,6 +377,11 @@ mod tests {
                 { "group": 0, "leader": 2, "znodes": 1000, "bytes": 9, "commands": 50, "applied": 77, "committed": 77 },
                 { "group": 1, "leader": null, "znodes": 7, "bytes": 8, "commands": 3, "applied": 5, "committed": 6, "items": 3, "items_applied": 2 },
             ],
+            "count": 4,
+            "away": [
+                { "group": 2, "host": 3, "replicas": [3, 4] },
+                { "group": 3, "host": null, "replicas": [4, 5] },
+            ],
             "split_points": [
                 { "path": "/a\u{1b}b", "is_there": true, "version": 9, "slots": [{ "first": 0, "last": 4095, "group": 0 }] },
                 { "path": "/c", "is_there": false, "version": 9, "slots": [] },
@@ -376,6 +392,8 @@ mod tests {
         let lines: Vec<Vec<&str>> = text.lines().map(|line| line.split_whitespace().collect()).collect();
         assert_eq!(lines[1], ["0", "2", "0", "1000", "9", "77", "home"]);
         assert_eq!(lines[2], ["1", "none", "0", "7", "8", "5", "2/3"]);
+        assert_eq!(lines[3].join(" "), "2 not on this member, which asks member 3; on members 3, 4");
+        assert_eq!(lines[4].join(" "), "3 not on this member, which asks no member; on members 4, 5");
         assert!(!text.contains('\u{1b}'), "a path does not steer a terminal: {text}");
         assert!(
             text.contains("  slots 0 to 4095: group 0\n")

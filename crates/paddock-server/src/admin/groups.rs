@@ -40,7 +40,15 @@ pub(super) fn groups(admin: &Admin, request: Request) -> Response {
     let last_item = |group: u32| tree.streams().to_group(group).map_or(0, |stream| stream.last());
     let others: Vec<(OtherGroup, u64)> =
         status.standing.other_groups.iter().map(|other| (*other, last_item(other.standing.number))).collect();
-    let (znodes, bytes) = (tree.node_count(), tree.data_bytes());
+    let (znodes, bytes, count) = (tree.node_count(), tree.data_bytes(), tree.groups().count());
+    let is_here = |group: &u32| others.iter().any(|(other, _)| other.standing.number == *group);
+    let away: Vec<Value> = (1..count)
+        .filter(|group| !is_here(group))
+        .map(|group| {
+            let replicas = tree.groups().founders(group).map(|founders| founders.voters);
+            json!({ "group": group, "host": tree.host_of(admin.shared.config.member, group), "replicas": replicas })
+        })
+        .collect();
     drop(state);
     let home = json!({
         "group": 0,
@@ -68,7 +76,7 @@ pub(super) fn groups(admin: &Admin, request: Request) -> Response {
     let seen = points.into_iter().filter(|(path, _)| viewer.sees(path)).map(|(_, point)| point);
     let groups: Vec<Value> = [home].into_iter().chain(others).collect();
     let split_points: Vec<Value> = seen.collect();
-    Response::json(&json!({ "groups": groups, "split_points": split_points }))
+    Response::json(&json!({ "count": count, "groups": groups, "away": away, "split_points": split_points }))
 }
 
 /// Makes the znode a split point whose path is the body.
