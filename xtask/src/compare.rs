@@ -31,12 +31,13 @@ Examples:
   cargo xtask compare --production   a twentieth of a production's tree, 5.6 million znodes; about 25 minutes
   cargo xtask compare --production --long  the whole, 111 million, of Paddock alone; more than an hour
   cargo xtask compare --stress       the ten shapes of ClickHouse Keeper's stress suite, three members; about 13 minutes
+  cargo xtask compare --groups       several Raft groups on members with a fifth of a core each; about 20 minutes; needs CPU cgroups
   cargo xtask compare --before a2a8d29  the build of another commit beside this one; 13 minutes, and its build
   cargo xtask compare --before a2a8d29 --nodes 3  the same, ensembles of three members; about 9 minutes
 
 A comparison that was interrupted goes on with the same command. Its results are in compare/ in the target directory.
 --before writes no page; it prints medians, their ratios and the CPU time per request, which is what to read on a busy machine.
-Needed beforehand: a JDK with Maven, but for --before, --compression, --size --long and --production --long.";
+Needed beforehand: a JDK with Maven, but for --before, --compression, --groups, --size --long and --production --long.";
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Options {
@@ -70,11 +71,14 @@ pub(crate) struct Options {
     /// The ten shapes of ClickHouse Keeper's stress suite, on ensembles of three members
     #[arg(long, conflicts_with_all = ["nodes", "size", "reads", "log", "tls", "long", "etcd", "compression"])]
     stress: bool,
+    /// Six members with a fifth of a core each: one Raft group, six on all members, and six on three members each
+    #[arg(long, conflicts_with_all = ["nodes", "size", "reads", "log", "tls", "long", "etcd", "compression", "stress"])]
+    groups: bool,
     /// The tree of a production: names, values and directories as ClickHouse has published them
-    #[arg(long, conflicts_with_all = ["nodes", "size", "reads", "log", "tls", "etcd", "compression", "stress"])]
+    #[arg(long, conflicts_with_all = ["nodes", "size", "reads", "log", "tls", "etcd", "compression", "stress", "groups"])]
     production: bool,
     /// The build of another commit and this one, in turns
-    #[arg(long, value_name = "COMMIT", conflicts_with_all = ["size", "reads", "long", "etcd", "log", "tls", "compression", "stress", "production"])]
+    #[arg(long, value_name = "COMMIT", conflicts_with_all = ["size", "reads", "long", "etcd", "log", "tls", "compression", "stress", "groups", "production"])]
     before: Option<String>,
 }
 
@@ -163,6 +167,13 @@ impl Comparison {
         table: "compare stress",
         has_zookeeper: true,
     };
+    const GROUPS: Comparison = Comparison {
+        suite: "groups",
+        page: "groups",
+        options: " --groups",
+        table: "compare groups",
+        has_zookeeper: false,
+    };
     const PRODUCTION: Comparison = Comparison {
         suite: "production",
         page: "size",
@@ -199,6 +210,7 @@ impl Options {
             _ if self.production && self.long => Ok(Comparison::PRODUCTION_LONG),
             _ if self.production => Ok(Comparison::PRODUCTION),
             _ if self.stress => Ok(Comparison::STRESS),
+            _ if self.groups => Ok(Comparison::GROUPS),
             _ if self.compression => Ok(Comparison::COMPRESSION),
             (_, true, _, true) => Ok(Comparison::SIZE_LONG),
             (_, true, ..) => Ok(Comparison::SIZE),
@@ -218,6 +230,9 @@ impl Options {
             let certificates = layout.environment("compare-tls");
             install::certificate(layout, &certificates)?;
             return Ok(vec![("CERTIFICATES", certificates.into())]);
+        }
+        if self.groups {
+            return Ok(vec![("COMPARE", layout.tests("compare").into())]);
         }
         Ok(Vec::new())
     }
