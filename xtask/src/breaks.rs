@@ -18,8 +18,8 @@ Examples:
   cargo xtask breaks --check                         only whether the patches still fit
 
 A patch begins with what is wrong, the checkers that may notice it, and within how many seeds one of them does; a line more says
-that these are runs about one thing, which one in forty-two of all runs is about, one how many Raft groups there are, and one that they are runs
-of front ends on etcd, or of a mirror:
+that these are runs about one thing, which one in forty-two of all runs is about, one how many Raft groups there are, one on how many of five members each
+of these is, and one that they are runs of front ends on etcd, or of a mirror:
   what: a follower promises what is not on its disk yet
   found by: committed entries, recovery
   within: 100
@@ -51,6 +51,8 @@ struct Break {
     about: Option<String>,
     /// The number of Raft groups of the runs (`--groups`), if it is not thrown.
     groups: Option<String>,
+    /// The number of replicas of each group, on five members (`--replicas`), if not all members have it.
+    replicas: Option<String>,
     /// The mistake is one of front ends on etcd (`etcd`) or of a mirror (`mirror`).
     engine: Option<String>,
 }
@@ -76,6 +78,7 @@ impl Break {
             within: within.parse().map_err(no_number)?,
             about: find("about").map(str::to_owned),
             groups: find("groups").map(str::to_owned),
+            replicas: find("replicas").map(str::to_owned),
             engine,
             patch,
         })
@@ -100,7 +103,8 @@ pub(crate) fn run(layout: &Layout, options: &Options) -> Result<bool, Error> {
         let about = planted.about.as_ref().map(|about| format!(" about {about}")).unwrap_or_default();
         let groups =
             planted.groups.as_ref().map(|groups| format!(" with {groups} groups")).unwrap_or_default();
-        let about = format!("{about}{groups}");
+        let replicas = planted.replicas.as_ref().map(|replicas| format!(" of {replicas} replicas"));
+        let about = format!("{about}{groups}{}", replicas.unwrap_or_default());
         let about = planted.engine.as_ref().map(|engine| format!(" of {engine}")).unwrap_or(about);
         println!("| {} (`{}`) | {} | {}{about} |", planted.what, planted.name, found.checker, found.seeds);
     }
@@ -237,6 +241,9 @@ impl<'a> Copy<'a> {
         let cargo = cargo.args(["run", "--quiet", "--profile", "sim", "--package", "paddock-sim", "--"]);
         let about = planted.about.iter().flat_map(|about| ["--about", about.as_str()]);
         let about = about.chain(planted.groups.iter().flat_map(|groups| ["--groups", groups.as_str()]));
+        let about = about.chain(
+            planted.replicas.iter().flat_map(|replicas| ["--members", "5", "--replicas", replicas.as_str()]),
+        );
         let engine = planted.engine.as_ref().map(|engine| format!("--{engine}"));
         cargo.args(["--seeds", &seeds, "--until-failure"]).args(about).args(engine).log_to(&log).status()?;
         let told = fs::read_to_string(&log).map_err(Error::io("read", &log))?;
