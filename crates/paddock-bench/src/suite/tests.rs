@@ -362,7 +362,7 @@ fn a_server_is_prepared_once_all_members_serve() {
     let prepare = |script: &str| ["sh", "-c", script].map(str::to_owned).to_vec();
     let prepared = out.path().join("prepared");
     suite.servers[0].prepare = prepare(&format!("echo {{id}} >> {}", prepared.display()));
-    play(&suite, &out, &[]).conclusion.expect("it is measured");
+    play(&suite, &out, &[Act::Rate(1.0), Act::Rate(1.0)]).summary();
     assert_eq!(std::fs::read_to_string(&prepared).expect("it was written"), "1\n");
 
     let out = directory();

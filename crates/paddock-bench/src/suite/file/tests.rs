@@ -9,7 +9,6 @@ files = { "zoo.cfg" = "clientPort={port}" }
 name = "b"
 members = 3
 command = ["b"]
-prepare = ["sh", "fill.sh", "{port}"]
 ready_within = "500ms"
 "#;
 
@@ -88,8 +87,10 @@ fn a_whole_suite() {
     assert_eq!(suite.servers[0].files["zoo.cfg"], "clientPort={port}");
     assert_eq!(suite.servers[1].files["zoo.cfg"], "clientPort={port} of all");
     assert_eq!((suite.servers[1].members, suite.servers[1].ready_within.as_millis()), (3, 500));
-    assert_eq!(suite.servers[1].prepare, ["sh", "fill.sh", "{port}"]);
-    assert!(suite.servers[0].prepare.is_empty());
+    let prepared =
+        format!("name = \"n\"\n{SERVERS}prepare = [\"sh\", \"fill.sh\", \"{{port}}\"]\n{WORKLOAD}");
+    let prepared = read(&prepared).expect("it is good");
+    assert_eq!([0, 1].map(|server: usize| prepared.servers[server].prepare.len()), [0, 3]);
     let compressed =
         read(&format!("name = \"n\"\n{SERVERS}use_compression = true\n{WORKLOAD}")).expect("it is good");
     assert_eq!([0, 1].map(|server: usize| compressed.servers[server].use_compression), [false, true]);
