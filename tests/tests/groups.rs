@@ -2,13 +2,14 @@
 //! and when it is back. Members join, leave and are replaced in all groups.
 
 use std::collections::HashSet;
+use std::fs;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use paddock_client::{Client, ClientOptions, Error};
-use paddock_proto::{Acl, CreateMode, Id, Perms};
+use paddock_proto::{Acl, CreateMode, ErrorCode, Id, Perms};
 use paddock_tests::administered::{
     Administered, admin_settings, identity_file, name_administrator, refusal, succeed, text,
 };
@@ -93,6 +94,44 @@ fn members_of_all_groups_change_while_clients_write() {
     assert!(acknowledged.len() > 20, "only {} writes", acknowledged.len());
     let lost = missing(&hosts(&members[2..]), &acknowledged);
     assert!(lost.is_empty(), "5 lacks {lost:?}");
+}
+
+/// No member can join where groups are on three of five members each, and one that has lost its disk learns its groups again.
+#[test]
+fn members_where_groups_are_placed() {
+    let lines = server_lines(6);
+    let groups = GROUPS.to_string();
+    let start = |id: usize, count: usize| {
+        let own = [
+            SUPER,
+            ("reconfigEnabled", "true"),
+            ("paddock.group_count", groups.as_str()),
+            ("paddock.group_replicas", "3"),
+        ];
+        let named = lines[..count].iter().map(|(name, place)| (&**name, &**place));
+        Server::start_member(id, &named.chain(own).collect::<Vec<_>>())
+    };
+    let mut members: Vec<Server> = (1..=5).map(|id| start(id, 5)).collect();
+    await_groups(&members, 4, 1);
+    members.push(start(6, 6));
+    let addresses: Vec<String> = members[..5].iter().map(|member| member.address().to_string()).collect();
+    let hosts = addresses.join(",");
+    let joins = |role: &str| format!("server.6={}:{role};{}", lines[5].1, members[5].address());
+    for role in ["participant", "observer"] {
+        let refused = change_members(&hosts, &joins(role), "").expect_err("groups are not placed again");
+        assert_eq!(refused.code(), Some(ErrorCode::Unimplemented), "{refused}");
+    }
+    let told = |member: &Server| member.log().contains("groups are on some of the voters each");
+    assert!(members[..5].iter().any(told), "no log says why");
+
+    members[1].kill();
+    let data = members[1].data_directory();
+    for name in ["log", "snapshots"] {
+        fs::remove_dir_all(data.join(name)).expect("lose the data");
+    }
+    fs::remove_file(data.join("identity")).expect("lose the data");
+    members[1].spawn();
+    await_groups(&members[..5], 4, 1);
 }
 
 /// Children of a split point go to all groups while a client writes, lists and holds ephemerals; members die, and nothing is lost.

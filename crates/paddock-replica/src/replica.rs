@@ -467,7 +467,7 @@ impl Replica<'_> {
         if let Some(lines) =
             self.presence.file_lists.next_members(self.presence.options.member, voters, present)
             && self.has_level_for(now, &lines)
-            && self.keeps_voters(&lines)
+            && self.may_change_members()
         {
             tracing::info!(
                 members = %lines.trim_end().replace('\n', " "),

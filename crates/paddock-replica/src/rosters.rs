@@ -8,6 +8,7 @@
 
 use std::collections::BTreeMap;
 
+use paddock_proto::MemberNumber;
 use paddock_tree::{FoundedGroups, Roster, Tree};
 
 /// Ticks in which a group may come no nearer to a change, once the home group is prepared for it.
@@ -74,9 +75,9 @@ impl Rosters {
         self.home.as_ref().filter(|roster| roster.number > number)
     }
 
-    /// Likewise, as it is for a group: with the members that are to have that.
-    pub(crate) fn newer_for(&self, group: u32, number: u64) -> Option<Roster> {
-        Some(self.newer_than(number)?.placed(&self.groups, group))
+    /// The member that is the first to lead a group, if the group is on some of the voters.
+    pub(crate) fn first_to_lead(&self, group: u32) -> Option<MemberNumber> {
+        self.groups.first_placed(group)
     }
 
     /// True if some groups are on some of the voters each.

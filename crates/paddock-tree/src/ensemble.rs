@@ -1,6 +1,5 @@
 //! Members of the ensemble as clients write them and as `/zookeeper/config` shows them.
 
-use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use paddock_proto::{EnsembleMember, MEMBER_NUMBER_MAX, MemberNumber, MemberRole, Reconfig};
@@ -90,12 +89,6 @@ fn read_members(text: &str, present: Present<'_>) -> Option<Vec<Written>> {
         members.push(member);
     }
     Some(members)
-}
-
-/// Numbers of the members that vote.
-pub fn voters(members: &[EnsembleMember]) -> BTreeSet<MemberNumber> {
-    let voters = members.iter().filter(|member| member.role == MemberRole::Participant);
-    voters.map(|member| member.id).collect()
 }
 
 /// `None` if one has an id that no member can have here.

@@ -64,6 +64,14 @@ impl FoundedGroups {
         }
     }
 
+    /// The member from which on a group is placed, around; `None` for a group that all members have.
+    pub fn first_placed(&self, group: u32) -> Option<MemberNumber> {
+        let place = self.together.iter().position(|(end, _)| group < *end).filter(|_| group > 0)?;
+        let is_placed = self.replicas.get(place).is_some_and(|replicas| *replicas > 0);
+        let voters = &self.together[place].1.voters;
+        placement(voters, group, 1).first().copied().filter(|_| is_placed)
+    }
+
     /// True if a member is to have a replica of a group. All have the home group, and each group that was founded without a number of replicas.
     pub fn has_replica(&self, group: u32, member: MemberNumber) -> bool {
         let place = self.together.iter().position(|(end, _)| group < *end).filter(|_| group > 0);

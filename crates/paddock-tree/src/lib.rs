@@ -63,7 +63,7 @@ pub use command::Command;
 pub use command_words::{CommandWords, OperationWords};
 pub use computed::COMPUTED;
 pub use draft::{Draft, DraftAcl, DraftError, DraftNode, Facts, Repairs};
-pub use ensemble::{Ensemble, digest_of_members, lines as member_lines, parse_members, voters};
+pub use ensemble::{Ensemble, digest_of_members, lines as member_lines, parse_members};
 pub use features::{FEATURES, Feature, FeatureLevel, RaisedLevel, UnknownLevel};
 pub use groups::{FoundedGroups, GroupFounders, placement};
 pub use install::{AppliedTransaction, InstallError, Installed};

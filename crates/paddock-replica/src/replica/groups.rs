@@ -176,7 +176,8 @@ impl Replica<'_> {
         // A member that is to leave has just handed the lead over.
         let voters = self.group.consensus.membership().voters.iter().copied();
         let voters: Vec<u64> = voters.filter(|id| self.group.membership.may_vote(*id)).collect();
-        let order = leading_order(self.group.number, &voters);
+        let first = self.presence.rosters.first_to_lead(self.group.number).map(raft_id);
+        let order = leading_order(self.group.number, &voters, first);
         let first = order
             .into_iter()
             .find(|id| *id == own || self.presence.processes.is_there(*id, now.monotonic_ms));
@@ -192,9 +193,13 @@ pub fn founders_of(tree: &Tree, group: u32) -> Option<Membership> {
 }
 
 /// The voters of a group in the order in which they are to lead it. The first ones go round the voters, and so do the second ones of the groups with
-/// the same first one.
-pub fn leading_order(group: u32, voters: &[u64]) -> Vec<u64> {
+/// the same first one. Where groups are on some of the voters, each begins with the `first` of its own, which go round all.
+pub fn leading_order(group: u32, voters: &[u64], first: Option<u64>) -> Vec<u64> {
     let mut order = voters.to_vec();
+    if let Some(first) = first.and_then(|first| order.iter().position(|voter| *voter == first)) {
+        order.rotate_left(first);
+        return order;
+    }
     if let Some(others) = order.len().checked_sub(1).filter(|others| *others > 0) {
         let (first, round) = (group as usize % order.len(), group as usize / order.len());
         order.rotate_left(first);
@@ -207,6 +212,8 @@ pub fn leading_order(group: u32, voters: &[u64]) -> Vec<u64> {
 mod tests {
     use std::collections::BTreeMap;
 
+    use paddock_tree::RaisedLevel;
+
     use super::*;
 
     #[test]
@@ -215,7 +222,7 @@ mod tests {
         let count = |away: &[u64]| {
             let mut leads = BTreeMap::new();
             for group in 0..24 {
-                let order = leading_order(group, &voters);
+                let order = leading_order(group, &voters, None);
                 let first = order.into_iter().find(|id| !away.contains(id)).unwrap();
                 *leads.entry(first).or_insert(0) += 1;
             }
@@ -223,7 +230,20 @@ mod tests {
         };
         assert_eq!(count(&[]), BTreeMap::from([(1, 6), (2, 6), (3, 6), (4, 6)]));
         assert_eq!(count(&[2]), BTreeMap::from([(1, 8), (3, 8), (4, 8)]));
-        assert_eq!(leading_order(7, &[5]), [5]);
-        assert!(leading_order(7, &[]).is_empty());
+        assert_eq!(leading_order(7, &[5], None), [5]);
+        assert!(leading_order(7, &[], None).is_empty());
+    }
+
+    #[test]
+    fn each_of_five_members_leads_one_of_five_groups_that_are_on_three() {
+        let founders = GroupFounders { voters: vec![1, 2, 3, 4, 5], learners: Vec::new() };
+        let mut tree = Tree::new();
+        tree.raise_level(&RaisedLevel::known(FeatureLevel::KNOWN));
+        tree.found_groups_with(6, founders, 3);
+        let first = |group: u32| {
+            let voters = founders_of(&tree, group).unwrap().voters;
+            leading_order(group, &voters, tree.groups().first_placed(group).map(raft_id))[0]
+        };
+        assert_eq!((1..6).map(first).collect::<Vec<_>>(), [2, 3, 4, 5, 1]);
     }
 }

@@ -5,7 +5,7 @@ use paddock_state::Now;
 use paddock_tree::{FeatureLevel, Outcome, RaisedLevel, Tree, parse_members};
 
 use super::Replica;
-use super::rosters::tell_that_groups_stay;
+use super::rosters::tell_that_members_stay;
 use crate::configuration::ConfigurationEntry;
 use crate::raft_id::all_logged;
 
@@ -91,7 +91,7 @@ impl Replica<'_> {
     /// Logs why a change of members was refused, if it is for want of the level, or because groups stay where they are.
     pub(super) fn explain_refusal(&self, now: Now, asked: &Reconfig<'_>, outcome: &Outcome<'_>, tree: &Tree) {
         if outcome.result == Err(ErrorCode::Unimplemented) && tree.groups().have_placement() {
-            tell_that_groups_stay();
+            tell_that_members_stay();
         }
         if tree.feature_level() < FeatureLevel::WIDE_MEMBER_NUMBERS && tree.lacks_level_for(asked) {
             self.tell_lacking(now);

@@ -4,7 +4,7 @@
 //! older than the group's, and an entry with an older one changes nothing. From the roster in its own state the group goes on as the home group does from
 //! the ensemble in its state, one step at a time (`membership_change.rs`).
 
-use paddock_tree::{Roster, Tree, parse_members, voters};
+use paddock_tree::{Roster, Tree};
 
 use super::Replica;
 use crate::configuration::ConfigurationEntry;
@@ -17,22 +17,20 @@ const TELL_TICKS: u32 = 5;
 impl Replica<'_> {
     /// Proposes the newest roster, if this member leads and its group has not come to it.
     pub(super) fn follow_roster(&mut self) {
-        let newer = self.presence.rosters.newer_for(self.group.number, self.group.membership.roster());
+        let newer = self.presence.rosters.newer_than(self.group.membership.roster());
         let Some(roster) = newer.filter(|_| self.group.consensus.takes_proposals()) else { return };
         if self.group.leading.as_mut().is_some_and(|leading| leading.begins_roster(roster.number)) {
-            self.group.consensus.propose(ConfigurationEntry::Roster(roster).encode());
+            self.group.consensus.propose(ConfigurationEntry::Roster(roster.clone()).encode());
         }
     }
 
-    /// True unless groups are on some of the voters each, and these lines have other voters. That is logged.
-    pub(super) fn keeps_voters(&self, lines: &str) -> bool {
-        let asked = parse_members(lines).unwrap_or_default();
-        let keeps = !self.presence.rosters.have_placement()
-            || voters(&asked) == voters(self.group.membership.settled_members());
-        if !keeps {
-            tell_that_groups_stay();
+    /// True unless groups are on some of the voters each. That is logged.
+    pub(super) fn may_change_members(&self) -> bool {
+        let may_change = !self.presence.rosters.have_placement();
+        if !may_change {
+            tell_that_members_stay();
         }
-        keeps
+        may_change
     }
 
     /// Tells all members how far this leader's group is with the roster, while members change.
@@ -107,9 +105,9 @@ impl Replica<'_> {
     }
 }
 
-/// Logs that a change of members is refused whose voters are others.
-pub(super) fn tell_that_groups_stay() {
+/// Logs that a change of members is refused.
+pub(super) fn tell_that_members_stay() {
     tracing::error!(
-        "change of members refused: Raft groups are on some of the voters each (group_replicas), and are not placed again: voters can neither join nor leave"
+        "change of members refused: Raft groups are on some of the voters each (group_replicas), and are not placed again"
     );
 }

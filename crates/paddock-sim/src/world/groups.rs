@@ -164,9 +164,14 @@ impl World {
         if group == 0 || replicas == 0 {
             return wanted;
         }
+        Membership::new(self.placed(group, replicas), Vec::new())
+    }
+
+    /// The first of the voters from a group's place on, around.
+    fn placed(&self, group: u32, count: u32) -> Vec<u64> {
+        let wanted = self.wanted_membership();
         let voters: Vec<_> = wanted.voters.iter().filter_map(|id| member_number(*id)).collect();
-        let placed = placement(&voters, group, replicas).into_iter().map(raft_id).collect();
-        Membership::new(placed, Vec::new())
+        placement(&voters, group, count).into_iter().map(raft_id).collect()
     }
 
     /// True if a machine is to have a replica of a group.
@@ -197,8 +202,10 @@ impl World {
             for standing in standings.iter().filter(|standing| standing.number > 0) {
                 let GroupStanding { number: group, leader, applied, is_silent, .. } = *standing;
                 let wanted = self.wanted_in(group);
-                let expected =
-                    leading_order(group, &wanted.voters).into_iter().find(|id| present.contains(id));
+                let first =
+                    self.placed(group, 1).first().copied().filter(|_| self.plan.settings.replicas > 0);
+                let order = leading_order(group, &wanted.voters, first);
+                let expected = order.into_iter().find(|id| present.contains(id));
                 let Some(expected) = expected else { continue };
                 if leader.map(raft_id) != Some(expected) {
                     let leader = leader.map(machine_of);

@@ -7,7 +7,7 @@ use paddock_proto::{ErrorCode, EventKind, Perms, Reconfig, Stat, WriteReply};
 
 use super::{CONFIG, Circumstances, Tree};
 use crate::between_groups::BetweenGroups;
-use crate::ensemble::{Ensemble, Written, members_asked_for, parse_members, real_members, voters};
+use crate::ensemble::{Ensemble, Written, members_asked_for, parse_members, real_members};
 use crate::features::FeatureLevel;
 use crate::groups::FoundedGroups;
 use crate::hosts::Hosts;
@@ -112,8 +112,8 @@ impl Tree {
             return Err(ErrorCode::BadArguments);
         }
         let target = real_members(target).ok_or(ErrorCode::BadArguments)?;
-        // Groups that not all members have are placed when they are founded, and stay there.
-        if self.groups.have_placement() && voters(&target) != voters(&ensemble.members) {
+        // Groups that not all members have are placed when they are founded, and their leaders do not hear of other members.
+        if self.groups.have_placement() {
             return Err(ErrorCode::Unimplemented);
         }
         if let Some(ensemble) = &mut self.ensemble {
