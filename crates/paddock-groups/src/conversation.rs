@@ -198,6 +198,11 @@ impl Conversation {
         self.lists.extend(points.into_iter().map(|point| (point, as_of)));
     }
 
+    /// Lists whose children are all in the home group again have the moments of its own changes: what they were shown as of is no matter any more.
+    pub(crate) fn keep_lists(&mut self, is_spread: impl Fn(&str) -> bool) {
+        self.lists.retain(|point, _| is_spread(point));
+    }
+
     pub(crate) fn ask_write(&mut self, request: RequestId, op: OpCode, command: Vec<u8>) {
         self.push(request, What::Write { op, command });
     }

@@ -472,7 +472,10 @@ impl Router {
                 let conns: Vec<ConnId> = watching.map(|(conn, _)| *conn).collect();
                 conns.into_iter().for_each(|conn| self.close(conn));
             }
-            self.conversations.values_mut().for_each(|one| one.watch_all(groups.numbers()));
+            for one in self.conversations.values_mut() {
+                one.watch_all(groups.numbers());
+                one.keep_lists(|point| self.spread_since.contains_key(point));
+            }
         }
     }
 

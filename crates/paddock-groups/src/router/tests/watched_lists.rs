@@ -54,15 +54,28 @@ impl RoutedPair {
 
     /// Moves all slots of a split point to the other group: an entry with this floor decides that. The other group comes as far.
     fn give(&mut self, path: &str, floor: i64) {
-        let before = self.home.tree().streams().to_group(1).map_or(0, |stream| stream.last());
         self.between(0, floor, &GroupsCommand::Move { path, first: 0, last: SLOTS - 1, group: 1 });
+        self.send_items(floor + 1);
+    }
+
+    /// Moves all slots of a split point back to the home group, likewise.
+    fn take_back(&mut self, path: &str, floor: i64) {
+        self.between(0, floor, &GroupsCommand::Move { path, first: 0, last: SLOTS - 1, group: 0 });
+        self.send_items(floor + 1);
+        let given = self.other.tree().given_portion(path, 0, 0).unwrap();
+        let (znodes, above, is_last) = (given.znodes.to_vec(), given.above, given.is_last);
+        let given = GroupsCommand::Given { path, first: 0, portion: 0, is_last, above, znodes: &znodes };
+        self.between(0, floor + 2, &given);
+        self.send_items(floor + 3);
+    }
+
+    /// The other group applies what the home group has for it.
+    fn send_items(&mut self, floor: i64) {
         let stream = self.home.tree().streams().to_group(1).cloned().unwrap();
-        let received = self.other.tree().received_items();
-        assert!(received <= before);
-        for (number, item) in stream.behind(received) {
+        for (number, item) in stream.behind(self.other.tree().received_items()) {
             let decided = item.decided;
             let item = StreamItem::decode(&mut Reader::new(&item.bytes)).unwrap();
-            self.between(1, floor + 1, &GroupsCommand::Item { number, decided, item });
+            self.between(1, floor, &GroupsCommand::Item { number, decided, item });
         }
     }
 
@@ -216,6 +229,29 @@ fn a_read_of_two_groups_shows_one_moment() {
     let shown = pair.answered.clone();
     pair.ask(OpCode::MultiRead, body);
     assert_eq!(shown, pair.answered, "both znodes are shown");
+}
+
+/// The list was watched while its children were in two groups, and that watch is gone.
+#[test]
+fn a_list_that_is_in_one_group_again_changes_when_it_does() {
+    let mut pair = RoutedPair::new();
+    pair.give("/a", 10);
+    pair.ask(OpCode::GetChildren, watched_list("/a"));
+    let mut unwatch = Vec::new();
+    unwatch.put_string("/a");
+    // Its watches of all kinds.
+    unwatch.put_i32(3);
+    pair.ask(OpCode::RemoveWatches, unwatch);
+    pair.create(0, 15, "/a/n-0000000001");
+    pair.take_back("/a", 20);
+    assert_eq!(pair.work(), []);
+    pair.between(0, 30, &GroupsCommand::Join { path: "/a" });
+    pair.create(1, 32, "/b/x");
+    assert_eq!(pair.work(), []);
+    pair.ask(OpCode::GetChildren, watched_list("/a"));
+    pair.create(0, 50, "/a/n-0000000002");
+    pair.create(1, 55, "/b/z");
+    assert_eq!(pair.work(), [ToldClient::Event(Some(Zxid(50)))]);
 }
 
 /// A Stat has the version of the ACL, whose changes leave no zxid in it.
