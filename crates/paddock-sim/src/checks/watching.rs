@@ -281,6 +281,25 @@ impl Watching {
         }
     }
 
+    /// Sets a watch as of a moment behind which others may have been played already: what it tells of since then is due.
+    pub(crate) fn watch_since(
+        &mut self,
+        history: &impl WatchedHistory,
+        since: Zxid,
+        ids: &[Id],
+        set: impl Fn(&mut Watching),
+    ) {
+        set(self);
+        let mut one = Watching { through: since, ..Watching::default() };
+        set(&mut one);
+        one.play(history, self.through, ids);
+        for due @ (zxid, (kind, path)) in &one.due {
+            self.held.forget_woken(*kind, path);
+            let place = self.due.partition_point(|(known, _)| known <= zxid);
+            self.due.insert(place, due.clone());
+        }
+    }
+
     pub(crate) fn watch_data(&mut self, path: &str) {
         self.watch(|table| &mut table.data, path);
     }

@@ -331,15 +331,19 @@ impl JudgedClient {
             header.zxid,
             self.reads_at(order, last, question, asker)
         );
-        self.show_position(order, right.unwrap_or(first))?;
-        match (question, &found) {
-            (Question::Exists { path }, Err(_)) => self.watching.watch_exist(path),
-            (Question::Exists { path } | Question::GetData { path }, _) => self.watching.watch_data(path),
-            (Question::GetChildren { path } | Question::GetChildren2 { path }, _) => {
-                self.watching.watch_children(path);
+        let right = right.unwrap_or(first);
+        self.show_position(order, right)?;
+        // The home group, by whose zxid identities are shown, may be ahead of what the answer shows.
+        self.watching.watch_since(order, Zxid(right as i64), &self.ids, |watching| {
+            match (question, &found) {
+                (Question::Exists { path }, Err(_)) => watching.watch_exist(path),
+                (Question::Exists { path } | Question::GetData { path }, _) => watching.watch_data(path),
+                (Question::GetChildren { path } | Question::GetChildren2 { path }, _) => {
+                    watching.watch_children(path);
+                }
+                _ => {}
             }
-            _ => {}
-        }
+        });
         Ok(())
     }
 
