@@ -127,10 +127,9 @@ impl Carrier {
         }
     }
 
-    /// Level of another group's replica here, which has applied its group up to this zxid: the stamp up to which it lacks neither a
-    /// transaction of its group nor a decision of the home group, whose replica here has applied it up to `home`.
-    pub fn level(&self, group: u32, zxid: Zxid, home: Zxid) -> Zxid {
-        let Some(carried) = self.by_group.get(&group) else { return zxid.min(home) };
+    /// Stamp up to which another group's replica here lacks no decision of the home group, whose replica here has applied it up to `home`.
+    pub fn settled(&self, group: u32, home: Zxid) -> Zxid {
+        let Some(carried) = self.by_group.get(&group) else { return home };
         if carried.received < carried.dropped {
             // What the replica lacks is not known here. It is in the group's log, and comes.
             return Zxid(0);
@@ -139,7 +138,7 @@ impl Carrier {
         // The decisions of one entry of the home group need not stand in the order of their zxids.
         let lacking = carried.kept.iter().skip(unknown).filter(|item| item.changes_znodes());
         let below = lacking.map(|item| Zxid(item.decided.0 - 1)).min();
-        zxid.min(home).min(below.unwrap_or(home))
+        home.min(below.unwrap_or(home))
     }
 
     /// A tick has passed.

@@ -58,6 +58,8 @@ pub(crate) struct Conversation {
     is_refused: bool,
     /// A write was carried out before an earlier read was answered, which its group had refused.
     has_overtaken: bool,
+    /// A read that is to be asked for again has set its watch.
+    has_watch_too_early: bool,
     /// Something was refused since the last tick: what is refused again at once would be for ever.
     was_refused: bool,
     /// The connection is closed behind what is answered already.
@@ -154,6 +156,7 @@ impl Conversation {
             events_taken: 0,
             is_refused: false,
             has_overtaken: false,
+            has_watch_too_early: false,
             was_refused: false,
             is_ending: false,
         }
@@ -193,9 +196,16 @@ impl Conversation {
         self.watched.extend(groups);
     }
 
-    /// The client watches the children of these split points, which it was shown as of this stamp.
-    pub(crate) fn watch_lists(&mut self, points: Vec<String>, as_of: Zxid) {
-        self.lists.extend(points.into_iter().map(|point| (point, as_of)));
+    /// The client watches the children of these znodes, which it was shown as of this stamp. Of what is no split point, or has all children in the home group, the stamp
+    /// does not count, nor does one of an earlier watch.
+    pub(crate) fn watch_lists(&mut self, paths: Vec<String>, as_of: Zxid, is_spread: impl Fn(&str) -> bool) {
+        for path in paths {
+            if is_spread(&path) {
+                self.lists.insert(path, as_of);
+            } else {
+                self.lists.remove(&path);
+            }
+        }
     }
 
     /// Lists whose children are all in the home group again have the moments of its own changes: what they were shown as of is no matter any more.
@@ -225,20 +235,19 @@ impl Conversation {
         }
     }
 
-    /// Sends what the home group has answered, as it came. A state that has given its first znodes away tells less of its zxid than clients were told before.
-    pub(crate) fn pass_out(&mut self, out: &mut Outboxes, home: Option<Zxid>) {
+    /// Sends what the home group has answered, as it came. A state that has given its first znodes away tells less of its zxid than clients were told `before`.
+    pub(crate) fn pass_out(&mut self, out: &mut Outboxes, before: Option<Zxid>) {
         while matches!(
             self.requests.front(),
             Some(RoutedRequest { stage: RequestStage::Answered { .. }, .. })
         ) {
-            let Some(RoutedRequest {
-                request, what, stage: RequestStage::Answered { mut answer, .. }, ..
-            }) = self.requests.pop_front()
+            let Some(RoutedRequest { request, stage: RequestStage::Answered { mut answer, .. }, .. }) =
+                self.requests.pop_front()
             else {
                 return;
             };
-            let told = self.tell(home.filter(|_| matches!(what, What::Read(_))).unwrap_or(answer.zxid));
-            if home.is_some() {
+            let told = self.tell(answer.zxid.max(before.unwrap_or_default()));
+            if before.is_some() {
                 answer.set_zxid(told);
             }
             out.reply(self.conn, request.slot, |out| out.extend_from_slice(&answer.bytes));
@@ -314,8 +323,16 @@ impl Conversation {
                     answer.moment = OrderMoment::of_change(group, answer.zxid);
                 }
                 // Behind a refused write a group refuses all writes of its session. Behind a refused read it does not: they are not to be carried out again.
-                let is_read = matches!(asked.what, What::Read(_));
-                if is_refused && is_read || answer.error == Some(MISPLACED.code()) {
+                let is_misplaced = answer.error == Some(MISPLACED.code());
+                let read = match &asked.what {
+                    What::Read(read) if is_refused => Some(read),
+                    _ => None,
+                };
+                if read.is_some() || is_misplaced {
+                    // The home group's replica is the member's own, and its watch may tell of what the answer is yet to show.
+                    self.has_watch_too_early |= group == 0
+                        && !is_misplaced
+                        && read.is_some_and(|read| sets_watch(read.op, &read.body, read.client.dialect));
                     asked.stage = RequestStage::Waiting;
                     self.is_refused = true;
                     return true;
@@ -483,9 +500,14 @@ impl Conversation {
     pub(crate) fn go_on(&mut self, turn: &mut Turn<'_, '_>) -> bool {
         self.look_at_lists(turn);
         self.hear_unheard(turn);
-        while self.hear_held(turn) || self.send_event(turn) || self.send_answer(turn) || self.ask_next(turn) {
-        }
-        let is_over = self.is_ending && self.requests.is_empty() || self.is_out_of_order();
+        while !self.has_watch_too_early
+            && (self.hear_held(turn)
+                || self.send_event(turn)
+                || self.send_answer(turn)
+                || self.ask_next(turn))
+        {}
+        let is_done = self.is_ending && self.requests.is_empty();
+        let is_over = is_done || self.is_out_of_order() || self.has_watch_too_early;
         if is_over {
             turn.out.close(self.conn);
         }

@@ -203,11 +203,17 @@ impl Hosting {
         self.is_changed |= !self.guests.is_empty();
     }
 
-    /// Does what can be done. Returns what is asked of the groups. `replicas` are those of this member, by the groups' numbers.
-    pub fn work(&mut self, replicas: &[Option<GroupView<'_>>], member: MemberNumber) -> Vec<Order> {
+    /// Does what can be done. Returns what is asked of the groups. `replicas` are those of this member, by the groups' numbers;
+    /// `clock` is the stamp of this moment, 0 if it is not known.
+    pub fn work(
+        &mut self,
+        replicas: &[Option<GroupView<'_>>],
+        member: MemberNumber,
+        clock: Zxid,
+    ) -> Vec<Order> {
         self.is_changed = false;
         let none = Guests::default();
-        let groups = Groups::new(replicas, member, &none);
+        let groups = Groups::new(replicas, member, &none).at(clock);
         for (number, group) in groups.replicas() {
             self.marks.follow(number, group.tree().zxid());
         }
@@ -291,7 +297,7 @@ impl HostTurn<'_, '_> {
                 return;
             }
             hosted.is_welcome = true;
-            let (zxid, level) = (self.view.tree().zxid(), self.view.level);
+            let (zxid, level) = (self.view.tree().zxid(), self.view.level());
             hosted.tell(&HostLetter::Welcome { zxid, level });
             hosted.told = level;
         }
@@ -312,7 +318,7 @@ impl HostTurn<'_, '_> {
                 hosted.held.push_back((number, letter));
             }
         }
-        if hosted.awaited > self.view.level {
+        if hosted.awaited > self.view.level() {
             self.is_at(hosted.awaited);
         }
         self.tell_level(hosted);
@@ -335,15 +341,26 @@ impl HostTurn<'_, '_> {
 
     /// True if the group's replica lacks nothing up to a stamp; asks for entries if that is missing.
     fn is_at(&mut self, stamp: Zxid) -> bool {
-        if self.view.level >= stamp {
-            return true;
+        self.bring_home(stamp);
+        let (group, zxid) = (self.group, self.view.tree().zxid());
+        if zxid < stamp && self.marks.is_due(group, stamp) {
+            self.orders.push(Order::Mark { group, at_least: stamp });
         }
-        for group in [0, self.group] {
-            if self.groups.zxid(group) < stamp && self.marks.is_due(group, stamp) {
-                self.orders.push(Order::Mark { group, at_least: stamp });
-            }
+        self.view.level() >= stamp
+    }
+
+    /// True if the group may be given a write of a session that was shown this stamp elsewhere; asks for an entry of home's if that is missing.
+    fn takes_write(&mut self, shown: Zxid) -> bool {
+        self.bring_home(shown);
+        self.groups.takes_writes(self.group, shown)
+    }
+
+    fn bring_home(&mut self, awaited: Zxid) {
+        if let Some(at_least) = self.groups.home_mark(awaited)
+            && self.marks.is_due(0, at_least)
+        {
+            self.orders.push(Order::Mark { group: 0, at_least });
         }
-        false
     }
 
     fn attendance(&self, session: SessionId, standing: SessionStanding) -> Attendance {
@@ -397,10 +414,13 @@ impl HostTurn<'_, '_> {
                     hosted.tell(&HostLetter::Done { number, zxid: self.view.tree().zxid() });
                     return true;
                 }
-                if !self.is_at(*needs) || attendance == Attendance::NotYet {
+                let is_its_turn = if is_write { self.takes_write(*needs) } else { self.is_at(*needs) };
+                if !is_its_turn || attendance == Attendance::NotYet {
                     return false;
                 }
-                let session = client.session;
+                if is_write && self.view.tree().zxid() < *needs {
+                    self.orders.push(Order::Mark { group: self.group, at_least: *needs });
+                }
                 let client = self.client(client, hosted);
                 let request = RequestId { xid: *xid, slot: Slot(hosted.next_slot) };
                 hosted.asked.insert((client.conn, hosted.next_slot), number);
@@ -414,8 +434,7 @@ impl HostTurn<'_, '_> {
                         ClientInput::Read(QueuedRead::new(client, request, *op, body.clone()))
                     }
                 };
-                let session = is_write.then_some(session);
-                self.orders.push(Order::HandFor { guest: self.guest, group: self.group, session, input });
+                self.orders.push(Order::HandFor { guest: self.guest, group: self.group, input });
             }
             GuestLetter::Parts { client, as_of, queries } => {
                 if !self.is_at(*as_of) {
@@ -473,7 +492,7 @@ impl HostTurn<'_, '_> {
 
     /// Tells the guest how far the group has come, if it waits for that or was told something else.
     fn tell_level(&mut self, hosted: &mut Hosted) {
-        let level = self.view.level;
+        let level = self.view.level();
         let is_awaited = hosted.awaited > hosted.told || !hosted.asked.is_empty() || !hosted.held.is_empty();
         let is_further = level > hosted.told && (is_awaited || hosted.was_told);
         if is_further || hosted.items.len() > ITEMS_MAX || hosted.was_told && !hosted.items.is_empty() {

@@ -15,6 +15,8 @@ pub(crate) struct Marks {
     starting: BTreeMap<u32, u32>,
     /// Sessions that are about to write in another group, with the ticks since that was asked for.
     attaching: BTreeMap<(SessionId, u32), u32>,
+    /// Sessions that are to come to a group, with the ticks since that was asked for.
+    coming: BTreeMap<(SessionId, u32), u32>,
     /// Groups that are to get a host, with the ticks since that was asked for.
     hosts: BTreeMap<u32, u32>,
 }
@@ -48,6 +50,11 @@ impl Marks {
         is_new(&mut self.attaching, (session, group))
     }
 
+    /// True if it was not asked for yet that a session comes to a group; it has been now.
+    pub(crate) fn is_coming_due(&mut self, session: SessionId, group: u32) -> bool {
+        is_new(&mut self.coming, (session, group))
+    }
+
     /// True if it was not asked for yet that a group gets a host; it has been now.
     pub(crate) fn is_host_due(&mut self, group: u32) -> bool {
         is_new(&mut self.hosts, group)
@@ -64,6 +71,7 @@ impl Marks {
             *ticks <= LOST_TICKS
         };
         self.attaching.retain(|_, ticks| is_recent(ticks));
+        self.coming.retain(|_, ticks| is_recent(ticks));
         self.starting.retain(|_, ticks| is_recent(ticks));
         self.hosts.retain(|_, ticks| is_recent(ticks));
         self.by_group.values_mut().for_each(|asked| asked.ticks = asked.ticks.saturating_add(1));

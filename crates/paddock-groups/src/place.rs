@@ -104,15 +104,14 @@ impl RequestPlace {
     }
 }
 
-/// Split points of which a request watches the children.
-pub(crate) fn watched_points(groups: &Groups<'_>, op: OpCode, body: &[u8], dialect: Dialect) -> Vec<String> {
+/// Znodes of which a request watches the children.
+pub(crate) fn watched_lists(op: OpCode, body: &[u8], dialect: Dialect) -> Vec<String> {
     let paths: Vec<&str> = match Request::decode(op, body, dialect) {
         Ok(Request::Read(read)) => watched_list(&read).into_iter().collect(),
         Ok(Request::Watch(WatchRequest::Set(watches))) => watches.child.to_vec(),
         _ => Vec::new(),
     };
-    let points = paths.into_iter().filter(|path| groups.points().get(path).is_some());
-    points.map(str::to_owned).collect()
+    paths.into_iter().map(str::to_owned).collect()
 }
 
 /// The znode whose children a read watches.

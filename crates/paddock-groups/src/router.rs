@@ -48,8 +48,6 @@ pub struct Router {
     passed: Vec<Passed>,
     /// Writes of sessions that were handed over and may not have been applied yet, though their connections may be gone.
     under_way: BTreeMap<SessionId, Vec<UnderWay>>,
-    /// Writes of sessions that were handed over for guests, as their host: a session may have come from there to this member.
-    under_way_for_guests: BTreeMap<SessionId, Vec<UnderWay>>,
     /// Clients that want sessions back of which something is under way.
     returning: Vec<(SessionId, ClientInput)>,
     /// The last batch that was handed to the home group before there was a router: nothing goes to another group before that is applied.
@@ -101,7 +99,6 @@ impl Router {
             read_only: Vec::new(),
             passed: Vec::new(),
             under_way: BTreeMap::new(),
-            under_way_for_guests: BTreeMap::new(),
             returning: Vec::new(),
             fence: Some(fence),
             marks: Marks::default(),
@@ -178,16 +175,21 @@ impl Router {
     }
 
     /// Passes on what the home group answers and tells while all znodes are in it, but for what was refused because its znode has just moved.
-    /// `home` is the zxid of the home group's state if it has given znodes away.
-    pub fn pass_out(&mut self, mail: &mut Outboxes, out: &mut Outboxes, home: Option<Zxid>) {
+    /// `told` is the largest zxid that clients may have been told before, if the home group's state has given znodes away.
+    pub fn pass_out(&mut self, mail: &mut Outboxes, out: &mut Outboxes, told: Option<Zxid>) {
         for (_, outbox) in mail.iter_mut() {
             for (conn, parcel) in outbox.iter() {
                 match parcel {
-                    Parcel::Event(bytes) | Parcel::SharedEvent(bytes) => out.event_bytes(conn, bytes),
-                    other => self.take_parcel((0, 1), conn, other, home),
+                    Parcel::Event(bytes) | Parcel::SharedEvent(bytes) => {
+                        if let Some(one) = self.conversations.get_mut(&conn) {
+                            one.tell(event_stamp(bytes).unwrap_or_default());
+                        }
+                        out.event_bytes(conn, bytes);
+                    }
+                    other => self.take_parcel((0, 1), conn, other, told),
                 }
                 if let Some(one) = self.conversations.get_mut(&conn) {
-                    one.pass_out(out, home);
+                    one.pass_out(out, told);
                 }
                 self.send_passed(out);
             }
@@ -319,7 +321,7 @@ impl Router {
             || !self.read_only.is_empty()
             || self.is_beginning
             || !self.ready.is_empty() && self.fence.is_none()
-            || self.is_changed && !(self.under_way.is_empty() && self.under_way_for_guests.is_empty())
+            || self.is_changed && !self.under_way.is_empty()
             || self.guests.has_news()
             || self.is_looking_for_hosts
     }
@@ -336,11 +338,12 @@ impl Router {
     }
 
     /// Does what can be done: fills `out`, and returns what is asked of the groups that are here. `replicas` are those of this member as they are, by their groups'
-    /// numbers; `hosts` can be asked for the others.
+    /// numbers; `hosts` can be asked for the others. `clock` is the stamp of this moment, 0 if it is not known.
     pub fn work(
         &mut self,
         replicas: &[Option<GroupView<'_>>],
         hosts: &HostChoice,
+        clock: Zxid,
         out: &mut Outboxes,
     ) -> Vec<Order> {
         let mut guests = std::mem::take(&mut self.guests);
@@ -350,7 +353,7 @@ impl Router {
             orders = self.follow_hosts((replicas, hosts), &mut guests);
             self.hear_hosts(replicas, &mut guests);
         }
-        let groups = Groups::new(replicas, self.member, &guests);
+        let groups = Groups::new(replicas, self.member, &guests).at(clock);
         orders.extend(self.work_with(&groups, &mut questions, out));
         self.is_looking_for_hosts = false;
         if !guests.is_empty() {
@@ -387,6 +390,7 @@ impl Router {
         if self.fence.is_some() {
             return orders;
         }
+        let mut raised = BTreeMap::new();
         for conn in std::mem::take(&mut self.ready) {
             let Some(conversation) = self.conversations.get_mut(&conn) else { continue };
             let mut turn = Turn {
@@ -395,13 +399,15 @@ impl Router {
                 orders: &mut orders,
                 questions,
                 marks: &mut self.marks,
+                raised: &mut raised,
                 spread_since: &self.spread_since,
-                under_way_for_guests: &self.under_way_for_guests,
                 are_reads_linearizable: self.are_reads_linearizable,
                 may_slots_move: self.moving_ticks > 0,
             };
             if conversation.go_on(&mut turn) {
+                // What its client has asked for behind that is not to be carried out.
                 self.conversations.remove(&conn);
+                self.refused.insert(conn);
             }
         }
         orders
@@ -409,12 +415,10 @@ impl Router {
 
     /// Forgets what was under way and has been applied, or can never be.
     fn settle_under_way(&mut self, groups: &Groups<'_>) -> Vec<Order> {
-        for under_way in [&mut self.under_way, &mut self.under_way_for_guests] {
-            under_way.retain(|_, all| {
-                all.retain(|one| !one.is_over(groups));
-                !all.is_empty()
-            });
-        }
+        self.under_way.retain(|_, all| {
+            all.retain(|one| !one.is_over(groups));
+            !all.is_empty()
+        });
         self.fence.take_if(|(origin, batch)| {
             let home = groups.home();
             home.origin != *origin || home.tree().applied_batch(*origin) >= *batch
@@ -467,9 +471,13 @@ impl Router {
             self.map = newest;
             self.follow_spread(groups.points());
             // Hosts do not take watches over from each other, or from a group that is here: their clients set them again.
-            if groups.numbers().any(|group| groups.is_away(group)) {
+            if groups.numbers().any(|group| groups.get(group).is_none()) {
+                // Some may have been set before there was a router.
+                let watches = groups.home().state.watches();
+                let watchers = (0..).map_while(|slice| watches.watchers(slice)).flatten();
+                let own = watchers.map(|(conn, _)| conn).filter(|conn| !conn.is_of_guest());
                 let watching = self.conversations.iter().filter(|(_, one)| one.watches());
-                let conns: Vec<ConnId> = watching.map(|(conn, _)| *conn).collect();
+                let conns: BTreeSet<ConnId> = watching.map(|(conn, _)| *conn).chain(own).collect();
                 conns.into_iter().for_each(|conn| self.close(conn));
             }
             for one in self.conversations.values_mut() {
@@ -516,12 +524,6 @@ impl Router {
     /// A write of a session was handed to a group, as a part of this batch.
     pub fn handed(&mut self, session: SessionId, group: u32, (origin, batch): (Origin, u64)) {
         self.note_handed(session, UnderWay { group, by: HandedBy::Batch(origin, batch) });
-    }
-
-    /// A write of a session was handed to a group for a guest, as a part of this batch.
-    pub fn handed_for_guest(&mut self, session: SessionId, group: u32, (origin, batch): (Origin, u64)) {
-        let by = HandedBy::Batch(origin, batch);
-        under_way::note(&mut self.under_way_for_guests, session, UnderWay { group, by });
     }
 
     fn note_handed(&mut self, session: SessionId, handed: UnderWay) {

@@ -8,7 +8,6 @@ use paddock_tree::Command;
 
 use crate::marks::Marks;
 use crate::parts::PartQuery;
-use crate::under_way::UnderWay;
 use crate::view::Groups;
 
 /// Something that the router asks of a group.
@@ -22,7 +21,7 @@ pub enum Order {
     /// Something is to be logged with a zxid that is not below this one.
     Mark { group: u32, at_least: Zxid },
     /// A request of another member's client is to be taken: [`crate::Hosting::handed`] is to be told which batch a write came into.
-    HandFor { guest: MemberNumber, group: u32, session: Option<SessionId>, input: ClientInput },
+    HandFor { guest: MemberNumber, group: u32, input: ClientInput },
     /// A command of another member is to be submitted, of which [`crate::Hosting::handed`] is to be told.
     SubmitFor { guest: MemberNumber, group: u32, command: Vec<u8> },
 }
@@ -57,10 +56,10 @@ pub(crate) struct Turn<'t, 'g> {
     /// Questions to the hosts of groups.
     pub(crate) questions: &'t mut Vec<(u32, HostQuestion)>,
     pub(crate) marks: &'t mut Marks,
+    /// Stamps above which all are that are handed to a group from now on.
+    pub(crate) raised: &'t mut BTreeMap<u32, Zxid>,
     /// Split points with children in several groups, each with the stamp from which on that has been so.
     pub(crate) spread_since: &'t BTreeMap<String, Zxid>,
-    /// Sessions of which writes are under way that came from guests.
-    pub(crate) under_way_for_guests: &'t BTreeMap<SessionId, Vec<UnderWay>>,
     /// Every read has to see what was written anywhere before it.
     pub(crate) are_reads_linearizable: bool,
     /// Slots move, or have moved of late: a read that is under way may be refused by its group.
@@ -70,15 +69,36 @@ pub(crate) struct Turn<'t, 'g> {
 impl Turn<'_, '_> {
     /// True if a group's replica lacks nothing up to a stamp; asks for entries if that is missing.
     pub(crate) fn is_at(&mut self, group: u32, stamp: Zxid) -> bool {
+        self.bring_home(stamp);
         if self.groups.level(group) >= stamp {
             return true;
         }
-        for group in [0, group] {
-            if self.groups.is_away(group) || self.groups.zxid(group) < stamp {
-                self.mark(group, stamp);
-            }
+        if group > 0 && (self.groups.is_away(group) || self.groups.zxid(group) < stamp) {
+            self.mark(group, stamp);
         }
         false
+    }
+
+    /// True if a group, whose replica is here, may be given a write of a session that was shown this stamp elsewhere. What is handed to it from now on is stamped above that; else an entry of
+    /// home's is asked for.
+    pub(crate) fn takes_write(&mut self, group: u32, shown: Zxid) -> bool {
+        if group > 0 {
+            self.bring_home(shown);
+        }
+        let takes = self.groups.takes_writes(group, shown);
+        let raised = self.raised.entry(group).or_default();
+        if takes && self.groups.zxid(group).max(*raised) < shown {
+            *raised = shown;
+            self.orders.push(Order::Mark { group, at_least: shown });
+        }
+        takes
+    }
+
+    /// Asks for an entry of home's, if it is not as far as is waited for.
+    fn bring_home(&mut self, awaited: Zxid) {
+        if let Some(at_least) = self.groups.home_mark(awaited) {
+            self.mark(0, at_least);
+        }
     }
 
     pub(crate) fn ask(&mut self, group: u32, question: HostQuestion) {
@@ -88,6 +108,15 @@ impl Turn<'_, '_> {
     pub(crate) fn mark(&mut self, group: u32, at_least: Zxid) {
         if self.groups.is_away(group) || self.marks.is_due(group, at_least) {
             self.orders.push(Order::Mark { group, at_least });
+        }
+    }
+
+    /// Lets a session come to a group, with its moves.
+    pub(crate) fn bring(&mut self, session: SessionId, group: u32) {
+        if self.marks.is_coming_due(session, group) {
+            let moves = self.groups.home().tree().session_moves(session);
+            let command = session_command(session, GroupsCommand::Through { moves });
+            self.orders.push(Order::Submit { group, command });
         }
     }
 

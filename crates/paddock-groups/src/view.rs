@@ -7,12 +7,20 @@ use paddock_tree::{MultiOutcome, Origin, SplitPoint, SplitPoints, Tree};
 use crate::away::{Guests, LineName};
 use crate::parts::has_own_slots;
 
+/// Milliseconds by which the home group's stamps are ahead of the clock behind an entry that was asked for. What waits for the home group need not ask for another one so long.
+const HOME_AHEAD_MS: i64 = 50;
+
+/// The stamp that is so many milliseconds behind this one.
+fn later(stamp: Zxid, ms: i64) -> Zxid {
+    Zxid(stamp.0.saturating_add(ms << Zxid::STAMP_COUNTER_BITS))
+}
+
 /// A group's replica on this member.
 #[derive(Clone, Copy, Debug)]
 pub struct GroupView<'a> {
     pub state: &'a State,
-    /// Stamp up to which the replica lacks nothing: neither a transaction of its group nor a decision of the home group.
-    pub level: Zxid,
+    /// Stamp up to which the replica lacks no decision of the home group.
+    pub settled: Zxid,
     /// This start of the member's process, as it numbers its batches in the group.
     pub origin: Origin,
 }
@@ -20,6 +28,11 @@ pub struct GroupView<'a> {
 impl<'a> GroupView<'a> {
     pub(crate) fn tree(&self) -> &'a Tree {
         self.state.tree()
+    }
+
+    /// Stamp up to which the replica lacks nothing: neither a transaction of its group nor a decision of the home group.
+    pub(crate) fn level(&self) -> Zxid {
+        self.tree().zxid().min(self.settled)
     }
 }
 
@@ -31,6 +44,8 @@ pub(crate) struct Groups<'a> {
     pub(crate) member: MemberNumber,
     /// Groups that hosts have for this member.
     guests: &'a Guests,
+    /// Stamp of this moment by the members' clocks; 0 if it is not known.
+    clock: Zxid,
 }
 
 impl<'a> Groups<'a> {
@@ -39,7 +54,12 @@ impl<'a> Groups<'a> {
         member: MemberNumber,
         guests: &'a Guests,
     ) -> Groups<'a> {
-        Groups { replicas, member, guests }
+        Groups { replicas, member, guests, clock: Zxid(0) }
+    }
+
+    /// With the stamp of this moment, for those who ask for entries.
+    pub(crate) fn at(self, clock: Zxid) -> Groups<'a> {
+        Groups { clock, ..self }
     }
 
     pub(crate) fn home(&self) -> GroupView<'a> {
@@ -76,7 +96,7 @@ impl<'a> Groups<'a> {
 
     /// Level of a group's replica, here or at its host; 0 for a group that this member has neither yet.
     pub(crate) fn level(&self, group: u32) -> Zxid {
-        self.get(group).map_or_else(|| self.guests.level(group), |group| group.level)
+        self.get(group).map_or_else(|| self.guests.level(group), |group| group.level())
     }
 
     /// Zxid of a group's replica, here or at its host.
@@ -87,6 +107,20 @@ impl<'a> Groups<'a> {
     /// Stamp up to which no group lacks anything.
     pub(crate) fn least_level(&self) -> Zxid {
         self.numbers().map(|group| self.level(group)).min().unwrap_or_default()
+    }
+
+    /// True if the group of a write, whose replica is here, may be given it behind all that was shown up to a stamp: the replica lacks no decision up to there, so that none comes behind the
+    /// write that belongs before it. Home makes its decisions itself.
+    pub(crate) fn takes_writes(&self, group: u32, shown: Zxid) -> bool {
+        group == 0 || self.get(group).is_some_and(|view| view.settled >= shown)
+    }
+
+    /// Stamp to which the home group is to be brought, for one who waits until it has come to `awaited`; `None` if it is far enough. Entries of the home group are asked for in advance: what goes
+    /// from group to group waits for each.
+    pub(crate) fn home_mark(&self, awaited: Zxid) -> Option<Zxid> {
+        let (home, ahead) = (self.zxid(0), later(self.clock, HOME_AHEAD_MS));
+        let soon = later(awaited, HOME_AHEAD_MS / 2).min(ahead);
+        (home < awaited.max(soon)).then_some(awaited.max(ahead))
     }
 
     /// Outcome of the last multi over groups of a session in a group, as far as it is known here.
@@ -102,15 +136,23 @@ impl<'a> Groups<'a> {
         self.guests.is_over(group, line, number)
     }
 
+    /// True if a group, whose replica is here, knows a session as this member's, from the present owner on.
+    pub(crate) fn is_owner_in(&self, session: SessionId, group: u32) -> bool {
+        let moves = self.home().tree().session_moves(session);
+        self.get(group).is_some_and(|view| {
+            let tree = view.tree();
+            tree.session_owner(session) == Some(self.member) && tree.session_moves(session) == moves
+        })
+    }
+
     /// True if a group takes writes of a session through this member, or its host, as far as is known here, from the present owner on.
     pub(crate) fn has_owner_in(&self, session: SessionId, group: u32) -> bool {
-        let moves = self.home().tree().session_moves(session);
         match self.get(group) {
-            Some(other) => {
-                other.tree().session_owner(session) == Some(self.member)
-                    && other.tree().session_moves(session) == moves
+            Some(view) => self.is_owner_in(session, group) && view.tree().has_come(session),
+            None => {
+                let moves = self.home().tree().session_moves(session);
+                self.guests.attends(group, session, moves)
             }
-            None => self.guests.attends(group, session, moves),
         }
     }
 

@@ -650,7 +650,8 @@ impl Member {
                 if mail.workers() != workers {
                     *mail = Outboxes::new(workers);
                 }
-                let mut routed = RoutedState { held: &mut held, mail, router };
+                let before = carrier.home();
+                let mut routed = RoutedState { held: &mut held, mail, router, before };
                 applied = replica.apply(now, effects, &mut routed);
                 routed.pass_out();
             } else {

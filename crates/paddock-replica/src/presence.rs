@@ -97,6 +97,11 @@ impl Presence {
         around.filter(|member| self.processes.is_there(raft_id(*member), now.monotonic_ms)).collect()
     }
 
+    /// Stamp of this moment by the members' clocks; 0 while they are not known.
+    pub fn clock_stamp(&self, now: Now) -> Zxid {
+        self.clocks.clock().floor(now)
+    }
+
     /// The largest stamp that any group can have given by now.
     pub fn latest_stamp(&self, now: Now) -> Zxid {
         self.clocks.clock().latest(now)

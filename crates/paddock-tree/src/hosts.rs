@@ -18,9 +18,12 @@ pub(crate) struct Hosts {
     pub(crate) decided: BTreeMap<(MemberNumber, u32), MemberNumber>,
     /// In another group: by guest.
     pub(crate) received: BTreeMap<MemberNumber, MemberNumber>,
-    /// In another group: sessions that have come through a host, and the number of moves that they had by then.
+    /// In another group: sessions that have come through a host, and the number of moves that they had when they came last, through a host or to a member with a replica.
     pub(crate) through: BTreeMap<SessionId, u32>,
 }
+
+/// The moves of a session that has come through a host which its owner does not have any more.
+const NOT_COME: u32 = u32::MAX;
 
 impl Hosts {
     /// 0 while there are none.
@@ -84,13 +87,29 @@ impl Hosts {
         self.received.get(&owner) == Some(&member)
     }
 
-    /// A session comes through the host of its owner, with this number of moves.
+    /// True unless a session has come through a host and has moved since, or its owner has another host: what came through that one may be late, and would count as asked for now if its host
+    /// serves the session itself.
+    pub(crate) fn has_come(&self, (session, moves): (SessionId, u32)) -> bool {
+        self.through.get(&session).is_none_or(|come| *come == moves)
+    }
+
+    /// A guest has another host, or none: these are the sessions that it serves.
+    pub(crate) fn forget_host(&mut self, is_of_guest: impl Fn(SessionId) -> bool) {
+        for (session, moves) in &mut self.through {
+            if is_of_guest(*session) {
+                *moves = NOT_COME;
+            }
+        }
+    }
+
+    /// A session comes through the host of its owner, or to its owner that has a replica, with this number of moves.
     pub(crate) fn come_through(
         &mut self,
         (session, moves): (SessionId, u32),
         (owner, member): (MemberNumber, MemberNumber),
     ) -> Result<(), ErrorCode> {
-        if !self.is_host(owner, member) {
+        let is_owner = owner == member && !self.received.contains_key(&owner);
+        if !is_owner && !self.is_host(owner, member) {
             return Err(ErrorCode::SessionMoved);
         }
         self.through.insert(session, moves);

@@ -138,12 +138,17 @@ impl<E: Copy> LevelLogs<E> {
     /// The stamp up to which a replica with the first `applied` entries of a group lacks nothing, on a member whose replica of home has the
     /// first `home_applied` entries.
     pub(super) fn level(&self, rule: LevelRule, group: usize, home_applied: usize, applied: usize) -> u8 {
-        let own = self.stamp_at(group, applied);
+        self.stamp_at(group, applied).min(self.settled(rule, group, home_applied, applied))
+    }
+
+    /// The stamp up to which such a replica lacks no decision of home's. A write of a session that was shown this much elsewhere is
+    /// handed to the group, which stamps it above that.
+    pub(super) fn settled(&self, rule: LevelRule, group: usize, home_applied: usize, applied: usize) -> u8 {
         if group == HOME {
-            return own;
+            return u8::MAX;
         }
         let home = if rule == LevelRule::WithoutHome { u8::MAX } else { self.stamp_at(HOME, home_applied) };
-        own.min(home).min(self.most_without_items(rule, group, home_applied, applied))
+        home.min(self.most_without_items(rule, group, home_applied, applied))
     }
 
     /// The most that a level may be for the items that are not applied.
@@ -166,8 +171,8 @@ impl<E: Copy> LevelLogs<E> {
         }
     }
 
-    /// The level of a replica that has all that is logged.
-    pub(super) fn newest_level(&self, rule: LevelRule, group: usize) -> u8 {
-        self.level(rule, group, self.len(HOME), self.len(group))
+    /// What is settled for a replica that has all that is logged.
+    pub(super) fn newest_settled(&self, rule: LevelRule, group: usize) -> u8 {
+        self.settled(rule, group, self.len(HOME), self.len(group))
     }
 }

@@ -95,6 +95,13 @@ pub(super) fn worlds() -> Vec<ModelWorld> {
         programs: [vec![Look, Look, Look], vec![Write(2), Write(0)], vec![Look, Write(1)]],
         ..base.clone()
     };
+    // A group without writes.
+    let idle = |mistake| Levels {
+        mistake,
+        changes: vec![set(1)],
+        programs: [vec![Read(1), Read(2)], vec![Write(0)], vec![]],
+        ..base.clone()
+    };
     let syncing = |mistake| Levels {
         mistake,
         changes: vec![decision(&[1, 2]), set(2)],
@@ -153,6 +160,12 @@ pub(super) fn worlds() -> Vec<ModelWorld> {
             "a write is handed to its group whatever other groups have shown",
             ONE_ORDER,
             writers(Some(WriteDoesNotWait)),
+        ),
+        ModelWorld::finds(
+            "levels/write-below",
+            "a write is stamped by its group's log alone, and may be below what other groups have shown",
+            ONE_ORDER,
+            writers(Some(WriteStampedByLog)),
         ),
         ModelWorld::finds(
             "levels/without-home",
@@ -224,7 +237,7 @@ pub(super) fn worlds() -> Vec<ModelWorld> {
             "levels/idle",
             "an idle group that is asked logs nothing",
             ENDS,
-            one(Some(NoEmptyEntries)),
+            idle(Some(NoEmptyEntries)),
         ),
         ModelWorld::finds(
             "levels/idle-home",

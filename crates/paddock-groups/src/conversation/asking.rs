@@ -9,7 +9,7 @@ use paddock_tree::{Command, Guess};
 use super::{Conversation, Freshness, RequestStage, RoutedRequest, What, copy, session_command};
 use crate::answer::RoutedAnswer;
 use crate::parts::PartQuery;
-use crate::place::{RequestPlace, sets_watch, watched_points};
+use crate::place::{RequestPlace, sets_watch, watched_lists};
 use crate::turn::{HostQuestion, Order, Turn};
 use crate::union::{Parts, Union};
 
@@ -107,7 +107,9 @@ impl Conversation {
         }
         let needs = self.shown.of_others(group).max(map);
         // A host waits for that itself.
-        if !turn.groups.is_away(group) && !turn.is_at(group, needs) {
+        let is_its_turn = turn.groups.is_away(group)
+            || if is_write { turn.takes_write(group, needs) } else { turn.is_at(group, needs) };
+        if !is_its_turn {
             return false;
         }
         let asked = &mut self.requests[at];
@@ -132,10 +134,6 @@ impl Conversation {
         if home.session_timeout_ms(self.session).is_none() {
             return true;
         }
-        // The session was another member's, whose host this one is: what came from there would count as asked for here.
-        if turn.under_way_for_guests.contains_key(&self.session) {
-            return false;
-        }
         let mut attached: BTreeSet<u32> = home.attached_groups(self.session).collect();
         let mut is_ready = true;
         if group > 0 && attached.insert(group) {
@@ -154,6 +152,9 @@ impl Conversation {
             if !attends && turn.groups.is_away(*group) {
                 let moves = home.session_moves(self.session);
                 turn.ask(*group, HostQuestion::Attend { session: self.session, moves });
+            } else if !attends && turn.groups.is_owner_in(self.session, *group) {
+                // The session has come through a host before, which may be this member: what comes from there is to be refused from now on.
+                turn.bring(self.session, *group);
             }
             is_ready &= attends;
         }
@@ -231,8 +232,8 @@ impl Conversation {
         if answer.error.is_none() || answer.error == Some(ErrorCode::NoNode.code()) {
             let sets = sets_watch(read.op, &read.body, read.client.dialect);
             self.watched.extend(sets.then_some(group));
-            let lists = watched_points(&turn.groups, read.op, &read.body, read.client.dialect);
-            self.watch_lists(lists, view.level);
+            let lists = watched_lists(read.op, &read.body, read.client.dialect);
+            self.watch_lists(lists, view.level(), |path| turn.spread_since.contains_key(path));
         }
         self.shown.note(group, answer.zxid);
         let freshness = Freshness::UntilEvent(self.events_sent);
@@ -288,11 +289,11 @@ impl Conversation {
         });
         let mut answer = RoutedAnswer::new(&bytes);
         answer.event = event;
-        let lists = watched_points(&turn.groups, read.op, &read.body, read.client.dialect);
+        let lists = watched_lists(read.op, &read.body, read.client.dialect);
         if sets_watch(read.op, &read.body, read.client.dialect) {
             self.watched.extend(all.iter());
         }
-        self.watch_lists(lists, as_of);
+        self.watch_lists(lists, as_of, |path| turn.spread_since.contains_key(path));
         all.iter().for_each(|group| self.shown.note(*group, answer.zxid.min(turn.groups.level(*group))));
         let freshness =
             if are_all_here { Freshness::UntilEvent(self.events_sent) } else { Freshness::UpTo(as_of) };

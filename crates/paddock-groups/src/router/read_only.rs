@@ -6,7 +6,7 @@ use paddock_tree::Guess;
 
 use super::Router;
 use crate::answer::RoutedAnswer;
-use crate::place::{RequestPlace, sets_watch, watched_points};
+use crate::place::{RequestPlace, sets_watch, watched_lists};
 use crate::shown::ShownStamps;
 use crate::union::Union;
 use crate::view::Groups;
@@ -57,7 +57,9 @@ impl Router {
             one.watch_in(groups.numbers());
             // The groups are shown as they are, each as far as it has come.
             let shown = groups.replicas().map(|(_, group)| group.tree().zxid()).max().unwrap_or_default();
-            one.watch_lists(watched_points(groups, read.op, &read.body, read.client.dialect), shown);
+            let is_spread =
+                |path: &str| groups.points().get(path).is_some_and(|point| !point.slots().is_home());
+            one.watch_lists(watched_lists(read.op, &read.body, read.client.dialect), shown, is_spread);
         }
         let mut answer = RoutedAnswer::new(&bytes);
         answer.set_zxid(one.tell(answer.zxid));

@@ -1,3 +1,5 @@
+mod handed_writes;
+mod routed_pair;
 mod watched_lists;
 
 use paddock_proto::{CreateMode, GroupsCommand, IdList, OpCode, Xid, encode};
@@ -54,7 +56,7 @@ fn ask(router: &mut Router) {
 
 /// Numbers of the requests that a router hands over in a turn.
 fn handed(router: &mut Router, views: Replicas<'_>) -> Vec<i32> {
-    let orders = router.work(views, &HostChoice::new(), &mut Outboxes::new(1));
+    let orders = router.work(views, &HostChoice::new(), Zxid(0), &mut Outboxes::new(1));
     let handed = orders.into_iter().filter_map(|order| match order {
         Order::Hand { input: ClientInput::Write { request, .. }, .. } => Some(request.xid.0),
         Order::Hand { input: ClientInput::Read(read), .. } => Some(read.request.xid.0),
@@ -66,15 +68,60 @@ fn handed(router: &mut Router, views: Replicas<'_>) -> Vec<i32> {
 #[test]
 fn no_write_goes_behind_a_read_under_way_while_slots_may_move() {
     let (home, other) = (home(), State::new(Tree::new()));
-    let level = home.tree().zxid();
-    let views = [&home, &other].map(|state| Some(GroupView { state, level, origin: ORIGIN }));
+    let settled = home.tree().zxid();
+    let views = [&home, &other].map(|state| Some(GroupView { state, settled, origin: ORIGIN }));
     let mut router = Router::new(MEMBER, false, (ORIGIN, 0));
     router.begin_spread();
-    router.work(&views, &HostChoice::new(), &mut Outboxes::new(1));
+    router.work(&views, &HostChoice::new(), Zxid(0), &mut Outboxes::new(1));
     ask(&mut router);
     assert_eq!(handed(&mut router, &views), [1]);
     (1..MOVING_TICKS).for_each(|_| router.tick());
     assert_eq!(handed(&mut router, &views), []);
     router.tick();
     assert_eq!(handed(&mut router, &views), [2, 3], "no slot has moved of late");
+}
+
+/// An answer to one of the requests that were passed on, as the home group's replica gives it.
+fn answer(mail: &mut Outboxes, number: u32, error: i32) {
+    mail.reply(ConnId::new(0, 1), Slot(number), |out| {
+        out.extend_from_slice(&16_i32.to_be_bytes());
+        out.extend_from_slice(&(number as i32).to_be_bytes());
+        out.extend_from_slice(&5_i64.to_be_bytes());
+        out.extend_from_slice(&error.to_be_bytes());
+    });
+}
+
+/// The first slot goes to another group behind requests that were passed on to the home group. Returns true if their connection is closed.
+fn is_closed_behind_refused_read(watch: bool) -> bool {
+    let (home, other) = (home(), State::new(Tree::new()));
+    let settled = home.tree().zxid();
+    let views = [&home, &other].map(|state| Some(GroupView { state, settled, origin: ORIGIN }));
+    let mut router = Router::new(MEMBER, false, (ORIGIN, 0));
+    let (conn, client) = (ConnId::new(0, 1), Client::new(ConnId::new(0, 1), SessionId(7), &[]));
+    for (number, watch) in [(1, false), (2, watch)] {
+        let mut path = Vec::new();
+        encode::path_and_watch(&mut path, "/p/x", watch);
+        let request = RequestId { xid: Xid(number as i32), slot: Slot(number) };
+        let read = QueuedRead::new(client.clone(), request, OpCode::Exists, path);
+        assert!(router.take(ClientInput::Read(read)).is_some(), "it goes to the home group at once");
+    }
+    router.begin_spread();
+    let mut mail = Outboxes::new(1);
+    answer(&mut mail, 1, MISPLACED.code());
+    answer(&mut mail, 2, 0);
+    router.take_mail(0, &mut mail, &[], home.tree().zxid(), 2);
+    let mut out = Outboxes::new(1);
+    router.work(&views, &HostChoice::new(), Zxid(0), &mut out);
+    let is_close = |(of, parcel): (ConnId, Parcel<'_>)| of == conn && matches!(parcel, Parcel::Close);
+    let is_closed = out.iter_mut().any(|(_, outbox)| outbox.iter().any(is_close));
+    ask(&mut router);
+    assert_eq!(handed(&mut router, &views).is_empty(), is_closed, "nothing more is taken of a closed one");
+    is_closed
+}
+
+/// The read is asked for again, and its watch would tell of what the client is yet to be shown.
+#[test]
+fn a_watch_that_was_set_behind_a_refused_read_closes_the_connection() {
+    assert!(is_closed_behind_refused_read(true));
+    assert!(!is_closed_behind_refused_read(false));
 }

@@ -32,6 +32,8 @@ pub(super) struct RoutedState<'a> {
     pub(super) held: &'a mut dyn HeldState,
     pub(super) mail: &'a mut Outboxes,
     pub(super) router: &'a mut Router,
+    /// Zxid of the state before what is applied now: clients may have been told so much.
+    pub(super) before: Zxid,
 }
 
 impl RoutedState<'_> {
@@ -39,8 +41,8 @@ impl RoutedState<'_> {
     pub(super) fn pass_out(&mut self) {
         if !self.router.are_spread() {
             let (state, out) = self.held.parts();
-            let home = state.tree().are_znodes_spread().then(|| state.tree().zxid());
-            self.router.pass_out(self.mail, out, home);
+            let told = state.tree().are_znodes_spread().then_some(self.before);
+            self.router.pass_out(self.mail, out, told);
         }
     }
 }
@@ -179,29 +181,29 @@ impl Member {
         let others = groups.iter().filter_map(|group| Some((group, group.own_state.as_ref()?.look())));
         let others: Vec<(&MemberGroup, MutexGuard<'_, Replicated>)> = others.collect();
         let (mut orders, mut workers) = (Vec::new(), 1);
-        let home_origin = groups[0].group.origin();
+        let (home_origin, clock) = (groups[0].group.origin(), presence.clock_stamp(now));
         shell.change(|home, out| {
             workers = out.workers();
             let (home_zxid, tree) = (home.tree().zxid(), home.tree());
             let mut views: Vec<Option<GroupView<'_>>> = vec![None; tree.groups().count() as usize];
-            views[0] = Some(GroupView { state: home.state(), level: home_zxid, origin: home_origin });
+            views[0] = Some(GroupView { state: home.state(), settled: Zxid(i64::MAX), origin: home_origin });
             for (group, state) in &others {
                 let number = group.number.0;
-                let level = carrier.level(number, state.tree().zxid(), home_zxid);
-                let view = GroupView { state: state.state(), level, origin: group.group.origin() };
+                let settled = carrier.settled(number, home_zxid);
+                let view = GroupView { state: state.state(), settled, origin: group.group.origin() };
                 // The home group's replica here may not know all groups yet whose replicas are.
                 if let Some(place) = views.get_mut(number as usize) {
                     *place = Some(view);
                 }
             }
             if hosting.has_work() {
-                orders = hosting.work(&views, config.member);
+                orders = hosting.work(&views, config.member, clock);
             }
             if let Some(router) = router.as_mut().filter(|router| router.has_work()) {
                 let absent = (0..).zip(&views).filter(|(_, view)| view.is_none()).map(|(number, _)| number);
                 let hosts: HostChoice =
                     absent.map(|group| (group, presence.hosts_of(tree, group, now))).collect();
-                orders.extend(router.work(&views, &hosts, out));
+                orders.extend(router.work(&views, &hosts, clock, out));
             }
         });
         drop(others);
@@ -237,12 +239,9 @@ impl Member {
                     router.handed(Command::session_of(&command), group, batch);
                 }
             }
-            Order::HandFor { guest, group, session, input } => {
+            Order::HandFor { guest, group, input } => {
                 let Some(batch) = self.hand(now, group, input) else { return };
                 self.hosting.handed(guest, group, batch);
-                if let (Some(router), Some(session)) = (&mut self.router, session) {
-                    router.handed_for_guest(session, group, batch);
-                }
             }
             Order::SubmitFor { guest, group, command } => {
                 if let Some(batch) = self.submit_to(group, &command) {

@@ -15,19 +15,26 @@ impl Tree {
         self.hosts.received.get(&guest).copied()
     }
 
-    /// Refuses a write that comes from the member itself which serves its session, if it has a host.
+    /// Refuses a write that comes from the member itself which serves its session, if that member has a host, or the session has not come since it came through one.
     pub(crate) fn check_guest(&self, session: SessionId, member: MemberNumber) -> Result<(), ErrorCode> {
-        let is_guest =
-            self.hosts.received.contains_key(&member) && self.session_owner(session) == Some(member);
-        if is_guest { Err(ErrorCode::SessionMoved) } else { Ok(()) }
+        let is_right = !self.hosts.received.contains_key(&member) && self.has_come(session);
+        if self.session_owner(session) == Some(member) && !is_right {
+            return Err(ErrorCode::SessionMoved);
+        }
+        Ok(())
     }
 
-    /// The number of moves that a session had when it came through a host of this group last.
+    /// True if the group takes writes of a session from the member that serves it, as far as hosts are concerned; else it has to come with its moves first.
+    pub fn has_come(&self, session: SessionId) -> bool {
+        self.hosts.has_come((session, self.session_moves(session)))
+    }
+
+    /// The number of moves that a session had when it came last, if it ever came through a host of this group.
     pub fn came_through(&self, session: SessionId) -> Option<u32> {
         self.hosts.through.get(&session).copied()
     }
 
-    /// A session comes through the host of its owner, with the moves that it has now; if it has moved on, it does not.
+    /// A session comes through the host of its owner, or to its owner, with the moves that it has now; if it has moved on, it does not.
     pub(crate) fn come_through(
         &mut self,
         id: SessionId,
@@ -60,7 +67,8 @@ impl Tree {
     pub(crate) fn receive_host(&mut self, guest: MemberNumber, host: MemberNumber) {
         // The host may have been the guest's before, and something that came through it then may be late.
         let Tree { hosts, sessions, .. } = self;
-        hosts.through.retain(|id, _| sessions.get(id).is_some_and(|session| session.owner != guest));
+        hosts.through.retain(|id, _| sessions.contains_key(id));
+        hosts.forget_host(|id| sessions.get(&id).is_some_and(|session| session.owner == guest));
         if guest == host {
             self.hosts.received.remove(&guest);
         } else {
@@ -179,7 +187,8 @@ mod tests {
         }
         pair.host(GUEST);
         assert_eq!((pair.home.host_of(GUEST, 1), pair.other.host_here(GUEST)), (None, None));
-        assert_eq!(pair.write_through(GUEST), None);
+        assert_eq!(pair.write_through(GUEST), Some(ErrorCode::SessionMoved), "what a host has may be late");
+        assert_eq!((pair.come_through(GUEST, 0), pair.write_through(GUEST)), (None, None));
     }
 
     #[test]
@@ -194,6 +203,28 @@ mod tests {
         assert_eq!(pair.other.session_moves(SESSION), 1);
         assert_eq!(pair.write_through(2), Some(ErrorCode::SessionMoved));
         assert_eq!((pair.come_through(2, 1), pair.write_through(2)), (None, None));
+    }
+
+    /// A write that a member hands over as a host is one of its own batches, and may be late.
+    #[test]
+    fn a_late_write_through_a_host_is_refused_when_its_session_has_moved_to_the_host() {
+        for has_other_host in [false, true] {
+            let mut pair = Pair::new();
+            pair.host(2);
+            assert_eq!((pair.come_through(2, 0), pair.write_through(2)), (None, None));
+            if has_other_host {
+                pair.host(3);
+            }
+            let mut body = Vec::new();
+            encode::resume_session(&mut body, 1000, false, false, Some(0));
+            assert_eq!(apply(&mut pair.home, (SESSION, 2), OpCode::ResumeSession, &body), None);
+            pair.decide(SessionId::NONE, &GroupsCommand::Host { guest: 9, group: 1, host: 8 });
+            assert_eq!(pair.other.session_owner(SESSION), Some(2));
+            assert!(!pair.other.has_come(SESSION));
+            assert_eq!(pair.write_through(2), Some(ErrorCode::SessionMoved));
+            assert_eq!((pair.come_through(2, 1), pair.write_through(2)), (None, None));
+            assert!(pair.other.has_come(SESSION));
+        }
     }
 
     #[test]

@@ -201,9 +201,10 @@ impl LevelMultisState {
             return None;
         };
         let state = self.group(model, group, self.logs.len(group));
-        let level = self.logs.newest_level(LevelRule::Right, group);
+        let settled = self.logs.newest_settled(LevelRule::Right, group);
+        let shown = self.sessions[session].sight.elsewhere(group);
         // A command on what is held is refused, and sent again.
-        if state.holders != 0 || level < self.sessions[session].sight.elsewhere(group) {
+        if state.holders != 0 || settled < shown {
             return None;
         }
         let before = self.logged(model, group) | self.sessions[session].sight.writes;
@@ -215,7 +216,7 @@ impl LevelMultisState {
             LevelMultisRequest::Look => all,
         });
         self.order.put_before(before | earlier, 1 << change);
-        let stamp = self.logs.append(group, 0, LevelEntry::Command(LevelMultisContent::Write(change)));
+        let stamp = self.logs.append(group, shown, LevelEntry::Command(LevelMultisContent::Write(change)));
         let known = &mut self.sessions[session];
         known.sight.writes |= state.changes | 1 << change;
         known.sight.stamps[group] = stamp;

@@ -38,8 +38,8 @@ impl LevelSlotsState {
         let of_slot = model.programs[writer][known.next as usize];
         let group = if of_slot && self.knows_map { TARGET } else { HOME };
         let is_free = known.sent.is_empty() || known.group == group;
-        let level = self.logs.newest_level(crate::worlds::level_logs::LevelRule::Right, group);
-        let waits = level < known.sight.elsewhere(group) && !model.is(LevelSlotsMistake::WriteDoesNotWait);
+        let settled = self.logs.newest_settled(crate::worlds::level_logs::LevelRule::Right, group);
+        let waits = settled < known.sight.elsewhere(group) && !model.is(LevelSlotsMistake::WriteDoesNotWait);
         if known.refused.is_some() || !is_free || waits {
             return None;
         }
@@ -115,7 +115,8 @@ impl LevelSlotsState {
         let earlier = (0..request).fold(0, |all, earlier| all | 1 << model.write(writer, earlier));
         // A writer's requests take effect in its order.
         self.order.put_before(before | self.writers[writer].sight.writes | earlier, 1 << write);
-        let stamp = self.logs.append(group, 0, LevelEntry::Command(LevelSlotsContent::Write(write)));
+        let elsewhere = self.writers[writer].sight.elsewhere(group);
+        let stamp = self.logs.append(group, elsewhere, LevelEntry::Command(LevelSlotsContent::Write(write)));
         self.done |= 1 << write;
         // The write was tried on what its slot holds here.
         let shown = model.only(of_slot, before) | 1 << write;

@@ -97,14 +97,15 @@ impl LevelWatchesState {
         Some(())
     }
 
-    /// The write waits for the level, and comes into its group's log at any time from now on.
+    /// The write waits for decisions up to what other groups have shown, and comes into its group's log, above that, at any time from now on.
     fn hand_write(&mut self, model: &LevelWatches) -> Option<()> {
         let change = model.own?;
         let group = model.group_of(change);
-        if self.level(group) < self.session.elsewhere(group) {
+        let shown = self.session.elsewhere(group);
+        if self.settled(group) < shown {
             return None;
         }
-        self.session.own = Some(LevelOwnWrite { change, index: None });
+        self.session.own = Some(LevelOwnWrite { change, shown, index: None });
         self.session.has_written = true;
         Some(())
     }

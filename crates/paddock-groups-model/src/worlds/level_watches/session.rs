@@ -42,6 +42,8 @@ pub(super) struct LevelEvent {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct LevelOwnWrite {
     pub(super) change: usize,
+    /// What other groups had shown when it was handed over.
+    pub(super) shown: u8,
     pub(super) index: Option<usize>,
 }
 

@@ -100,30 +100,39 @@ impl LevelWatchesState {
         let group = model.group_of(change);
         let is_own = model.own == Some(change);
         let mut before = self.logged(model, group);
+        let mut least = 0;
         if let Some(after) = model.changes[change].after {
-            // Its writer was shown that change, and its member waits for the level.
+            // Its writer was shown that change, and its member waits for the decisions up to there.
             let index = self.index_of(model, after)?;
             let stamp = self.logs.logs[model.group_of(after)][index].0;
             let is_elsewhere = model.group_of(after) != group;
-            if is_elsewhere && self.logs.newest_level(LevelRule::Right, group) < stamp {
-                return None;
+            if is_elsewhere {
+                if self.logs.newest_settled(LevelRule::Right, group) < stamp {
+                    return None;
+                }
+                least = stamp;
             }
             before |= 1 << after;
         }
         if is_own {
             before |= self.session.seen;
+            least = least.max(self.session.own.as_ref()?.shown);
         }
         self.order.put_before(before, 1 << change);
         if model.changes[change].is_decision {
             let spare = !model.is(LevelWatchesMistake::NoSpareStamp);
-            self.logs.decide(change as u8, model.groups_of(change), 0, spare);
+            self.logs.decide(change as u8, model.groups_of(change), least, spare);
         } else {
-            self.logs.append(group, 0, LevelEntry::Command(change as u8));
+            self.logs.append(group, least, LevelEntry::Command(change as u8));
         }
         if is_own {
             self.session.own.as_mut()?.index = Some(self.logs.len(group) - 1);
         }
         Some(())
+    }
+
+    pub(super) fn settled(&self, group: usize) -> u8 {
+        self.logs.settled(LevelRule::Right, group, self.applied[HOME], self.applied[group])
     }
 
     pub(super) fn level(&self, group: usize) -> u8 {

@@ -10,8 +10,10 @@ pub(super) enum LevelsMistake {
     Level(LevelRule),
     /// A read waits for nothing that its session was shown in other groups.
     ReadDoesNotWait,
-    /// A write waits for nothing that its session was shown in other groups.
+    /// A write waits for no decision up to what its session was shown in other groups.
     WriteDoesNotWait,
+    /// A write is stamped by its group's log alone, whatever its session was shown in other groups.
+    WriteStampedByLog,
     /// A session carries one stamp and the group that showed it; that group need not be at it, however much others showed before.
     OneStampAndGroup,
     /// After a move the largest stamp counts as shown by the group that the session looked at last.

@@ -75,7 +75,7 @@ impl LevelsState {
             LevelsStep::Decide(change) => {
                 let before = self.logged(model, HOME);
                 self.order.put_before(before, 1 << change);
-                self.append(model, change);
+                self.append(model, change, 0);
                 Some(())
             }
             LevelsStep::TakeItem(group) => {
@@ -151,18 +151,19 @@ impl LevelsState {
         Some(())
     }
 
-    /// A write is handed to its group when the replica here is at the level, and its place in the log is any behind that.
+    /// A write is handed to its group when no decision is lacking up to what the session was shown elsewhere, and is stamped above that.
     fn write(&mut self, model: &Levels, session: usize) -> Option<()> {
         let Some(LevelsRequest::Write(change)) = self.request(model, session) else { return None };
         let group = model.group_of(change);
-        let level = self.logs.newest_level(model.rule(), group);
+        let settled = self.logs.newest_settled(model.rule(), group);
         let awaited = self.sessions[session].awaited(model, group);
-        if level < awaited && !model.is(LevelsMistake::WriteDoesNotWait) {
+        if settled < awaited && !model.is(LevelsMistake::WriteDoesNotWait) {
             return None;
         }
         let before = self.logged(model, group) | self.sessions[session].seen;
         self.order.put_before(before, 1 << change);
-        let stamp = self.append(model, change);
+        let least = if model.is(LevelsMistake::WriteStampedByLog) { 0 } else { awaited };
+        let stamp = self.append(model, change, least);
         // The answer is that of the znode as the write leaves it.
         let applied = self.logs.len(group);
         let znode = model.changes[change].znodes[0];
@@ -179,12 +180,14 @@ impl LevelsState {
         Some(())
     }
 
-    fn append(&mut self, model: &Levels, change: usize) -> u8 {
+    /// Logs a change above a stamp.
+    fn append(&mut self, model: &Levels, change: usize, least: u8) -> u8 {
         let group = model.group_of(change);
         let content = change as u8;
+        let floor = model.clocks[group].max(least);
         match model.changes[change].is_decision {
-            true => self.logs.decide(content, model.groups_of(change), model.clocks[HOME], false),
-            false => self.logs.append(group, model.clocks[group], LevelEntry::Command(content)),
+            true => self.logs.decide(content, model.groups_of(change), floor, false),
+            false => self.logs.append(group, floor, LevelEntry::Command(content)),
         }
     }
 }

@@ -1,0 +1,161 @@
+//! A router between a home group and one more, whose replicas come as far as a test lets them.
+
+use paddock_proto::jute::Reader;
+use paddock_proto::{CreateMode, GroupsCommand, IdList, OpCode, StreamItem, Xid, encode};
+use paddock_state::{Client, QueuedRead, RequestId, State};
+use paddock_tree::{FeatureLevel, GroupFounders, RaisedLevel, SLOTS, Tree};
+
+use super::super::*;
+use crate::carrier::Carrier;
+
+pub(super) const SESSION: SessionId = SessionId(7);
+pub(super) const ORIGIN: Origin = Origin { member: 1, incarnation: 1 };
+
+/// Bytes of a reply in front of its body: the length of the frame, xid, zxid and error.
+const REPLY_HEADER: usize = 4 + 4 + 8 + 4;
+
+pub(super) struct RoutedPair {
+    pub(super) home: State,
+    pub(super) other: State,
+    carrier: Carrier,
+    router: Router,
+    conn: ConnId,
+    asked: Slot,
+    out: Outboxes,
+    /// Body of the last answer.
+    pub(super) answered: Vec<u8>,
+    /// What was asked of the groups in the last turn.
+    pub(super) orders: Vec<Order>,
+}
+
+impl RoutedPair {
+    /// The split points `/a` and `/b`. All slots of `/b` are in the other group.
+    pub(super) fn new() -> RoutedPair {
+        let tree = || {
+            let mut tree = Tree::new();
+            tree.raise_level(&RaisedLevel::known(FeatureLevel::KNOWN));
+            tree
+        };
+        let (mut home, mut other) = (State::new(tree()), State::new(tree()));
+        home.tree_mut().found_groups(2, GroupFounders::default());
+        other.share_watches(home.watches());
+        let router = Router::new(1, false, (ORIGIN, 0));
+        let (conn, asked) = (ConnId::new(0, 1), Slot::default());
+        let (out, answered, orders) = (Outboxes::new(1), Vec::new(), Vec::new());
+        let carrier = Carrier::default();
+        let mut pair = RoutedPair { home, other, carrier, router, conn, asked, out, answered, orders };
+        pair.write(0, 1, SESSION, OpCode::CreateSession, &1000_i32.to_be_bytes());
+        pair.create(0, 2, "/a");
+        pair.create(0, 3, "/b");
+        pair.between(0, 4, &GroupsCommand::Split { path: "/a" });
+        pair.between(0, 5, &GroupsCommand::Split { path: "/b" });
+        pair.give("/b", 6);
+        pair.router.begin_spread();
+        pair.work();
+        pair
+    }
+
+    /// Moves all slots of a split point to the other group: an entry with this floor decides that. The other group comes as far.
+    pub(super) fn give(&mut self, path: &str, floor: i64) {
+        self.between(0, floor, &GroupsCommand::Move { path, first: 0, last: SLOTS - 1, group: 1 });
+        self.send_items(floor + 1);
+    }
+
+    /// Moves all slots of a split point back to the home group, likewise.
+    pub(super) fn take_back(&mut self, path: &str, floor: i64) {
+        self.between(0, floor, &GroupsCommand::Move { path, first: 0, last: SLOTS - 1, group: 0 });
+        self.send_items(floor + 1);
+        let given = self.other.tree().given_portion(path, 0, 0).unwrap();
+        let (znodes, above, is_last) = (given.znodes.to_vec(), given.above, given.is_last);
+        let given = GroupsCommand::Given { path, first: 0, portion: 0, is_last, above, znodes: &znodes };
+        self.between(0, floor + 2, &given);
+        self.send_items(floor + 3);
+    }
+
+    /// The other group applies what the home group has for it.
+    pub(super) fn send_items(&mut self, floor: i64) {
+        let stream = self.home.tree().streams().to_group(1).cloned().unwrap();
+        for (number, item) in stream.behind(self.other.tree().received_items()) {
+            let decided = item.decided;
+            let item = StreamItem::decode(&mut Reader::new(&item.bytes)).unwrap();
+            self.between(1, floor, &GroupsCommand::Item { number, decided, item });
+        }
+    }
+
+    /// A group carries out a write, in an entry with this floor, and its answers and events come to the router.
+    pub(super) fn write(&mut self, group: u32, floor: i64, session: SessionId, op: OpCode, body: &[u8]) {
+        let (mut bytes, mut mail) = (Vec::new(), Outboxes::new(1));
+        Command::encode(session, 5, IdList::NONE, op, body, &mut bytes);
+        let state = if group == 0 { &mut self.home } else { &mut self.other };
+        state.tree_mut().begin_entry(Zxid(floor));
+        state.apply(&Command::decode(&bytes).unwrap().taken_by(1), &mut mail).result.unwrap();
+        let items = state.tree_mut().take_applied_items();
+        self.router.take_mail(group, &mut mail, &items, self.home.tree().zxid(), 2);
+    }
+
+    pub(super) fn between(&mut self, group: u32, floor: i64, command: &GroupsCommand<'_>) {
+        let mut body = Vec::new();
+        command.encode(&mut body);
+        self.write(group, floor, SessionId::NONE, GroupsCommand::OP, &body);
+    }
+
+    pub(super) fn create(&mut self, group: u32, floor: i64, path: &str) {
+        let mut body = Vec::new();
+        encode::create_open(&mut body, path, None, CreateMode::Persistent);
+        self.write(group, floor, SessionId::NONE, OpCode::Create, &body);
+    }
+
+    /// The client asks for something that changes nothing, and is answered.
+    pub(super) fn ask(&mut self, op: OpCode, body: Vec<u8>) {
+        self.hand_in(op, body);
+        assert!(matches!(self.work()[..], [ToldClient::Answer]));
+    }
+
+    fn next_request(&mut self) -> RequestId {
+        let request = RequestId { xid: Xid(1), slot: self.asked };
+        self.asked = self.asked.next();
+        request
+    }
+
+    /// The client asks for a write.
+    pub(super) fn hand_in_write(&mut self, op: OpCode, body: &[u8]) {
+        let (request, mut command) = (self.next_request(), Vec::new());
+        Command::encode(SESSION, 5, IdList::NONE, op, body, &mut command);
+        assert!(self.router.take(ClientInput::Write { conn: self.conn, request, op, command }).is_none());
+    }
+
+    pub(super) fn hand_in(&mut self, op: OpCode, body: Vec<u8>) {
+        let request = self.next_request();
+        let read = QueuedRead::new(Client::new(self.conn, SESSION, &[]), request, op, body);
+        assert!(self.router.take(ClientInput::Read(read)).is_none());
+    }
+
+    /// Lets the router work. Returns what the client is told.
+    pub(super) fn work(&mut self) -> Vec<ToldClient> {
+        self.carrier.follow_home(self.home.tree());
+        self.carrier.follow_group(1, self.other.tree());
+        let settled = self.carrier.settled(1, self.home.tree().zxid());
+        let view = |state, settled| Some(GroupView { state, settled, origin: ORIGIN });
+        let views = [view(&self.home, Zxid(i64::MAX)), view(&self.other, settled)];
+        self.orders = self.router.work(&views, &HostChoice::new(), Zxid(0), &mut self.out);
+        let mut told = Vec::new();
+        for (_, outbox) in self.out.iter_mut() {
+            told.extend(outbox.iter().map(|(_, parcel)| match parcel {
+                Parcel::Reply(_, bytes) => {
+                    self.answered = bytes[REPLY_HEADER..].to_vec();
+                    ToldClient::Answer
+                }
+                Parcel::Event(bytes) | Parcel::SharedEvent(bytes) => ToldClient::Event(event_stamp(bytes)),
+                other => panic!("{other:?}"),
+            }));
+            outbox.clear();
+        }
+        told
+    }
+}
+
+#[derive(Debug, PartialEq)]
+pub(super) enum ToldClient {
+    Answer,
+    Event(Option<Zxid>),
+}
