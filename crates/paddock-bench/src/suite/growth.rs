@@ -134,7 +134,13 @@ impl Side {
 }
 
 fn tree(znodes: usize) -> Znodes {
-    Znodes { znodes, value_bytes: VALUE_BYTES, name_bytes: NAME_BYTES, parents: PARENTS }
+    Znodes {
+        znodes,
+        value_bytes: VALUE_BYTES,
+        name_bytes: NAME_BYTES,
+        parents: PARENTS,
+        below: String::new(),
+    }
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
-use paddock_client::{Client, ClientOptions, CreateMode, Error};
+use paddock_client::{Client, ClientOptions, CreateMode, Error, ErrorCode};
 
 use super::figure_names::{FigureValue, MEMORY_AFTER, MEMORY_PER_ZNODE, RUNTIME};
 use super::process::resident_bytes;
@@ -37,6 +37,10 @@ pub(super) fn measure(
 ) -> Result<Option<Vec<FigureValue>>, BenchError> {
     let tree = Filling::Alike { znodes: plan.clone(), values: Values::Same };
     let measured = with_client(hosts, ClientOptions::default(), async |client| {
+        if !plan.below.is_empty() {
+            let created = client.create(&plan.below, b"", CreateMode::Persistent).await;
+            created.map(drop).or_else(if_there)?;
+        }
         create_directories(&client, &tree).await?;
         let before = resident_bytes(pids);
         let started = Instant::now();
@@ -59,6 +63,11 @@ pub(super) fn load(
         create_directories(&client, tree).await?;
         create(&client, tree, stop, told).await
     })
+}
+
+/// A znode that is to be created is there: a command that prepares the server may have made it.
+fn if_there(error: Error) -> Result<(), Error> {
+    if error.code() == Some(ErrorCode::NodeExists) { Ok(()) } else { Err(error) }
 }
 
 async fn create_directories(client: &Client, tree: &Filling) -> Result<(), Error> {

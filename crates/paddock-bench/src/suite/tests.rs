@@ -435,7 +435,7 @@ fn is_running(pid: u32) -> bool {
 #[test]
 fn znodes_are_loaded_for_their_memory() {
     let out = directory();
-    let znodes = Znodes { znodes: 5000, value_bytes: 10, name_bytes: 8, parents: 10 };
+    let znodes = Znodes { znodes: 5000, value_bytes: 10, name_bytes: 8, parents: 10, below: String::new() };
     let suite = suite(1, vec![Measurement::Memory(znodes)]);
     let summary = play(&suite, &out, &[]).summary();
     assert_eq!(summary.groups[0].figures[0].name, "memory per znode");

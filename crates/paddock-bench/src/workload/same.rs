@@ -54,7 +54,7 @@ fn lanes(shape: &Shape, set: Option<Vec<u8>>) -> Vec<Box<dyn Lane>> {
 fn own(shape: &Shape) -> Znodes {
     let znodes = shape.among.unwrap_or(ZNODES);
     let parents = PARENTS.max(znodes.div_ceil(CHILDREN_MAX));
-    Znodes { znodes, value_bytes: VALUE_BYTES, name_bytes: NAME_BYTES, parents }
+    Znodes { znodes, value_bytes: VALUE_BYTES, name_bytes: NAME_BYTES, parents, below: String::new() }
 }
 
 struct SameLane {

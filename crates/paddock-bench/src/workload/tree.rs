@@ -57,7 +57,7 @@ impl Filling {
     }
 }
 
-/// Znodes of one size, spread evenly over parents that stand below the root.
+/// Znodes of one size, spread evenly over parents that stand below the root, or another znode.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Znodes {
     pub znodes: usize,
@@ -65,6 +65,9 @@ pub struct Znodes {
     pub name_bytes: usize,
     /// They are there before the first look.
     pub parents: usize,
+    /// Path of the znode that the parents stand below; empty for the root.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub below: String,
 }
 
 /// The kind of data in znodes. It matters where a server compresses.
@@ -81,7 +84,7 @@ pub enum Values {
 
 impl Znodes {
     pub(crate) fn parent(&self, number: usize) -> String {
-        format!("/memory-{}", number % self.parents)
+        format!("{}/memory-{}", self.below, number % self.parents)
     }
 
     pub(crate) fn path(&self, number: usize) -> String {
@@ -123,8 +126,11 @@ mod tests {
 
     #[test]
     fn names_have_the_length_that_was_asked_for() {
-        let znodes = Znodes { znodes: 1000, value_bytes: 100, name_bytes: 13, parents: 10 };
+        let znodes =
+            Znodes { znodes: 1000, value_bytes: 100, name_bytes: 13, parents: 10, below: String::new() };
         assert_eq!(znodes.path(123), "/memory-3/0000000000123");
+        let elsewhere = Znodes { below: "/a".to_owned(), ..znodes };
+        assert_eq!(elsewhere.path(123), "/a/memory-3/0000000000123");
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use paddock_proto::validate_path;
 use serde::Deserialize;
 use toml::Spanned;
 
@@ -20,6 +21,8 @@ pub(super) struct MemoryEntry {
     value_bytes: usize,
     name_bytes: usize,
     parents: usize,
+    #[serde(default)]
+    below: String,
     pub(super) servers: Only,
 }
 
@@ -78,8 +81,11 @@ pub(super) struct GrowthEntry {
 
 impl MemoryEntry {
     pub(super) fn tree(&self) -> Result<Znodes, String> {
-        let MemoryEntry { znodes, value_bytes, name_bytes, parents, .. } = *self;
-        checked(Znodes { znodes, value_bytes, name_bytes, parents })
+        let MemoryEntry { znodes, value_bytes, name_bytes, parents, ref below, .. } = *self;
+        if !below.is_empty() && validate_path(below).is_err() {
+            return Err(format!("below must be the path of a znode, and is {below:?}"));
+        }
+        checked(Znodes { znodes, value_bytes, name_bytes, parents, below: below.clone() })
     }
 }
 
@@ -99,7 +105,8 @@ impl IdleEntry {
 impl SnapshotEntry {
     pub(super) fn plan(&self) -> Result<SnapshotPlan, String> {
         let SnapshotEntry { znodes, value_bytes, name_bytes, parents, values, writes, .. } = *self;
-        let znodes = checked(Znodes { znodes, value_bytes, name_bytes, parents })?;
+        let below = String::new();
+        let znodes = checked(Znodes { znodes, value_bytes, name_bytes, parents, below })?;
         snapshot(Filling::Alike { znodes, values }, writes, self.time, self.warm_up)
     }
 }

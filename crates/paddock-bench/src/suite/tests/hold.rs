@@ -26,7 +26,7 @@ fn snapshots_are_waited_for() {
     let out = directory();
     let plan = SnapshotPlan {
         tree: Filling::Alike {
-            znodes: Znodes { znodes: 50, value_bytes: 10, name_bytes: 8, parents: 10 },
+            znodes: Znodes { znodes: 50, value_bytes: 10, name_bytes: 8, parents: 10, below: String::new() },
             values: Values::Text,
         },
         writes: 3,
