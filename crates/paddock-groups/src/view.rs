@@ -7,10 +7,10 @@ use paddock_tree::{MultiOutcome, Origin, SplitPoint, SplitPoints, Tree};
 use crate::away::{Guests, LineName};
 use crate::parts::has_own_slots;
 
-/// Milliseconds by which the home group's stamps are ahead of the clock behind an entry that was asked for. What waits for the home group need not ask for another one so long.
+/// Milliseconds by which the home group's stamps are ahead of the clock behind an entry that was asked for. Until they have passed, what waits for the home group asks for no other.
 const HOME_AHEAD_MS: i64 = 50;
 
-/// The stamp that is so many milliseconds behind this one.
+/// A stamp that is `ms` milliseconds behind another one.
 fn later(stamp: Zxid, ms: i64) -> Zxid {
     Zxid(stamp.0.saturating_add(ms << Zxid::STAMP_COUNTER_BITS))
 }

@@ -171,7 +171,7 @@ impl<E: Copy> LevelLogs<E> {
         }
     }
 
-    /// What is settled for a replica that has all that is logged.
+    /// The stamp of `settled` for a replica that has all that is logged.
     pub(super) fn newest_settled(&self, rule: LevelRule, group: usize) -> u8 {
         self.settled(rule, group, self.len(HOME), self.len(group))
     }

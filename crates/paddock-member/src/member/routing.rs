@@ -32,7 +32,7 @@ pub(super) struct RoutedState<'a> {
     pub(super) held: &'a mut dyn HeldState,
     pub(super) mail: &'a mut Outboxes,
     pub(super) router: &'a mut Router,
-    /// Zxid of the state before what is applied now: clients may have been told so much.
+    /// Zxid of the state before what is applied now, the largest one that clients may have been told.
     pub(super) before: Zxid,
 }
 

@@ -26,8 +26,6 @@ const LEADER_KNOWS: SimDuration = SimDuration::millis(2500);
 const SLOW_LEADER_MAX: SimDuration = SimDuration::seconds(2);
 /// A leader is sure of its slow disk for this time before it hands over.
 const SLOW_FOR: SimDuration = SimDuration::millis(800);
-/// Mean of its last syncs with which a disk is slow.
-const SLOW_MEAN: SimDuration = SimDuration::millis(10);
 /// Slow syncs of that time.
 const SLOW_SYNCS_MIN: usize = 3;
 /// After this time a leader has looked at what its syncs take, or has begun to hand over.
@@ -207,12 +205,13 @@ impl World {
         }
     }
 
-    /// The disk of the leader becomes slow, if all other disks are as they should be.
+    /// The disk of the leader becomes slow, if all other disks are as they should be, and another member could lead.
     fn slow_leader(&mut self, by: SimDuration, span: SimDuration) {
         let now = self.now;
         let is_slow = |machine: &Machine| machine.faults.slow.1 > now;
         let leaders: Vec<u8> = self.leaders().collect();
         if let [member] = leaders[..]
+            && self.machines.len() > 1
             && !self.machines.iter().any(is_slow)
         {
             self.machine(member).be_slow(by, now + span);
@@ -248,8 +247,7 @@ impl World {
         let now = self.now;
         let faults = &self.machine(member).faults;
         let takes = faults.slow.0 + LEADER_LOOKS;
-        let last_unseen = slow_syncs_unseen(faults.slow.0);
-        let Some(seen) = faults.slow_syncs.get(last_unseen).map(|began| *began + takes) else { return false };
+        let Some(seen) = faults.slow_syncs.first().map(|first| *first + takes) else { return false };
         let is_of_then = |began: &&Time| **began > seen && **began + takes <= now;
         seen + SLOW_FOR + LEADER_LOOKS <= now
             && faults.slow_syncs.iter().filter(is_of_then).count() >= SLOW_SYNCS_MIN
@@ -517,10 +515,4 @@ impl World {
         }
         self.trace.note(now, format_args!("everything is mended"));
     }
-}
-
-/// Slow syncs of a disk that was quick before until the mean of the last ones is not, but for the last of them. Each moves the mean by a quarter of its distance.
-fn slow_syncs_unseen(by: SimDuration) -> usize {
-    let below = |slow_syncs: &i32| by.0 as f64 * (1.0 - 0.75_f64.powi(*slow_syncs)) < SLOW_MEAN.0 as f64;
-    (1..100).take_while(below).count()
 }

@@ -42,7 +42,7 @@ pub(super) struct LevelEvent {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct LevelOwnWrite {
     pub(super) change: usize,
-    /// What other groups had shown when it was handed over.
+    /// The largest stamp that other groups had shown when it was handed over.
     pub(super) shown: u8,
     pub(super) index: Option<usize>,
 }

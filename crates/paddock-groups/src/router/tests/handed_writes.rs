@@ -28,7 +28,7 @@ fn create(pair: &mut RoutedPair, path: &str) {
     pair.hand_in_write(OpCode::Create, &body);
 }
 
-/// What was asked of a group in the last turn: a stamp to come to, or a write to take.
+/// Orders of the last turn for a group: a stamp to come to, or a write to take.
 fn asked_of(pair: &RoutedPair, group: u32) -> Vec<Option<Zxid>> {
     let asked = pair.orders.iter().filter_map(|order| match order {
         Order::Mark { group: of, at_least } if *of == group => Some(Some(*at_least)),

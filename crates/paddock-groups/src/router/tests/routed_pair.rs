@@ -24,7 +24,7 @@ pub(super) struct RoutedPair {
     out: Outboxes,
     /// Body of the last answer.
     pub(super) answered: Vec<u8>,
-    /// What was asked of the groups in the last turn.
+    /// Orders of the last turn.
     pub(super) orders: Vec<Order>,
 }
 

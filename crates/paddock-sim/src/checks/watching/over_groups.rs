@@ -63,7 +63,7 @@ impl Watching {
             let is_about = |(_, about): &ToldEvent| about == path;
             let is_told = match window.has_changed(path) {
                 true => told.iter().chain(&between).any(is_about),
-                // One that came while the watches were being set again may be that of the last change before they were.
+                // An event that came while the watches were being set again may be that of the last change before they were.
                 false => told.contains(event) || between.contains(event),
             };
             // A znode that goes before its watch is set is not told of.
