@@ -4,8 +4,8 @@
 //! is a part of the home group's state ([`paddock_tree::Streams`]). [`Carrier`] carries items from there into the logs of the groups that the member
 //! leads, and answers to the home group. What is submitted to the home group goes over a link, as every command does.
 //!
-//! [`Router`] leads requests of clients to the groups. A replica has a *level*, the stamp up to which it lacks nothing ([`Carrier::level`]); a session looks and writes
-//! in a group only when the group's level is not below all that it was shown of others. Decision 0123 says why that is enough.
+//! [`Router`] leads requests of clients to the groups. A replica has a *level*, the stamp up to which it lacks nothing; a session looks at a group only when that is not below all
+//! that it was shown of others, and writes there when the replica lacks no decision up to there ([`Carrier::settled`]). Decision 0123 says why that is enough.
 //!
 //! A group that the member does not have is asked for by letters to its host ([`Router`] writes them), and [`Hosting`] does for other members what they ask for.
 
