@@ -9,7 +9,7 @@ use paddock_tree::{AppliedItem, Origin};
 use crate::away::{
     GuestLetter, GuestRequest, Guests, HostLetter, Line, LineFrame, LineName, SessionStanding,
 };
-use crate::marks::Marks;
+use crate::marks::{Marks, RaisedStamps};
 use crate::turn::{Order, session_command};
 use crate::view::{GroupView, Groups};
 
@@ -218,7 +218,7 @@ impl Hosting {
             self.marks.follow(number, group.tree().zxid());
         }
         self.let_go(&groups);
-        let mut orders = Vec::new();
+        let (mut orders, mut raised) = (Vec::new(), RaisedStamps::default());
         let Hosting { guests, conns, conns_begun, marks, .. } = self;
         for ((guest, group), hosted) in guests {
             let Some(view) = groups.get(*group) else { continue };
@@ -229,6 +229,7 @@ impl Hosting {
                 group: *group,
                 orders: &mut orders,
                 marks,
+                raised: &mut raised,
                 conns,
                 conns_begun,
             };
@@ -286,6 +287,7 @@ struct HostTurn<'t, 'g> {
     group: u32,
     orders: &'t mut Vec<Order>,
     marks: &'t mut Marks,
+    raised: &'t mut RaisedStamps,
     conns: &'t mut BTreeMap<ConnId, HostedConn>,
     conns_begun: &'t mut u64,
 }
@@ -418,7 +420,7 @@ impl HostTurn<'_, '_> {
                 if !is_its_turn || attendance == Attendance::NotYet {
                     return false;
                 }
-                if is_write && self.view.tree().zxid() < *needs {
+                if is_write && self.raised.needs_mark(self.group, self.view.tree().zxid(), *needs) {
                     self.orders.push(Order::Mark { group: self.group, at_least: *needs });
                 }
                 let client = self.client(client, hosted);

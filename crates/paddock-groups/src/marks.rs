@@ -78,6 +78,22 @@ impl Marks {
     }
 }
 
+/// Stamps above which everything is stamped that is handed to a group in the rest of a turn. What was asked for in another turn may be lost.
+#[derive(Debug, Default)]
+pub(crate) struct RaisedStamps {
+    by_group: BTreeMap<u32, Zxid>,
+}
+
+impl RaisedStamps {
+    /// True if a mark has to stand in front of a write that is to be stamped above `shown`; it does from now on. A group that has come as far, to `zxid`, stamps it so anyway.
+    pub(crate) fn needs_mark(&mut self, group: u32, zxid: Zxid, shown: Zxid) -> bool {
+        let raised = self.by_group.entry(group).or_default();
+        let needs_mark = zxid.max(*raised) < shown;
+        *raised = shown.max(*raised);
+        needs_mark
+    }
+}
+
 /// True if a key was not there; it is now, with no ticks.
 fn is_new<K: Ord>(asked: &mut BTreeMap<K, u32>, key: K) -> bool {
     let is_new = !asked.contains_key(&key);

@@ -16,7 +16,7 @@ use paddock_tree::{AppliedItem, Command, MISPLACED, Origin, SplitPoints};
 use crate::answer::{RoutedAnswer, zxid_of};
 use crate::away::Guests;
 use crate::conversation::Conversation;
-use crate::marks::Marks;
+use crate::marks::{Marks, RaisedStamps};
 use crate::turn::{HostQuestion, Order, Turn};
 use crate::under_way::{self, HandedBy, UnderWay};
 use crate::view::{GroupView, Groups};
@@ -175,8 +175,8 @@ impl Router {
     }
 
     /// Passes on what the home group answers and tells while all znodes are in it, but for what was refused because its znode has just moved.
-    /// `told` is the largest zxid that clients may have been told before, if the home group's state has given znodes away.
-    pub fn pass_out(&mut self, mail: &mut Outboxes, out: &mut Outboxes, told: Option<Zxid>) {
+    /// `before` is the largest zxid that clients may have been told, if the home group's state has given znodes away.
+    pub fn pass_out(&mut self, mail: &mut Outboxes, out: &mut Outboxes, before: Option<Zxid>) {
         for (_, outbox) in mail.iter_mut() {
             for (conn, parcel) in outbox.iter() {
                 match parcel {
@@ -186,10 +186,10 @@ impl Router {
                         }
                         out.event_bytes(conn, bytes);
                     }
-                    other => self.take_parcel((0, 1), conn, other, told),
+                    other => self.take_parcel((0, 1), conn, other, before),
                 }
                 if let Some(one) = self.conversations.get_mut(&conn) {
-                    one.pass_out(out, told);
+                    one.pass_out(out, before);
                 }
                 self.send_passed(out);
             }
@@ -390,7 +390,7 @@ impl Router {
         if self.fence.is_some() {
             return orders;
         }
-        let mut raised = BTreeMap::new();
+        let mut raised = RaisedStamps::default();
         for conn in std::mem::take(&mut self.ready) {
             let Some(conversation) = self.conversations.get_mut(&conn) else { continue };
             let mut turn = Turn {

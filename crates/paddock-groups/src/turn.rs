@@ -6,7 +6,7 @@ use paddock_proto::{GroupsCommand, IdList, MemberNumber, SessionId, Zxid};
 use paddock_state::{Client, ClientInput, ConnId, Outboxes};
 use paddock_tree::Command;
 
-use crate::marks::Marks;
+use crate::marks::{Marks, RaisedStamps};
 use crate::parts::PartQuery;
 use crate::view::Groups;
 
@@ -56,8 +56,7 @@ pub(crate) struct Turn<'t, 'g> {
     /// Questions to the hosts of groups.
     pub(crate) questions: &'t mut Vec<(u32, HostQuestion)>,
     pub(crate) marks: &'t mut Marks,
-    /// Stamps above which all are that are handed to a group from now on.
-    pub(crate) raised: &'t mut BTreeMap<u32, Zxid>,
+    pub(crate) raised: &'t mut RaisedStamps,
     /// Split points with children in several groups, each with the stamp from which on that has been so.
     pub(crate) spread_since: &'t BTreeMap<String, Zxid>,
     /// Every read has to see what was written anywhere before it.
@@ -86,9 +85,7 @@ impl Turn<'_, '_> {
             self.bring_home(shown);
         }
         let takes = self.groups.takes_writes(group, shown);
-        let raised = self.raised.entry(group).or_default();
-        if takes && self.groups.zxid(group).max(*raised) < shown {
-            *raised = shown;
+        if takes && self.raised.needs_mark(group, self.groups.zxid(group), shown) {
             self.orders.push(Order::Mark { group, at_least: shown });
         }
         takes

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use paddock_proto::{ErrorCode, EventKind, Read, Request, WatchEvent, Zxid};
 use paddock_state::QueuedRead;
-use paddock_tree::MultiEnd;
+use paddock_tree::{MultiEnd, MultiOutcome};
 
 use super::{Conversation, Freshness, RequestStage, RoutedRequest, UnheardEvent, What, event_in, watch_here};
 use crate::answer::{RoutedAnswer, set_zxid};
@@ -120,10 +120,10 @@ impl Conversation {
         let mut groups: BTreeSet<u32> = self.awaited().into_iter().chain(under_way).collect();
         if let Some(RoutedRequest { stage: RequestStage::Deciding { multi }, .. }) = self.requests.front() {
             groups.insert(0);
-            let decided =
-                turn.groups.multi_outcome(0, self.session).filter(|decided| decided.multi == *multi);
-            let is_answered = decided.filter(|decided| !matches!(decided.end, MultiEnd::Busy));
-            if is_answered.is_some_and(|decided| OrderMoment::of_sight(decided.zxid) < at) {
+            let decided = turn.groups.multi_outcome(0, self.session);
+            let is_answered =
+                |decided: &&MultiOutcome| decided.multi == *multi && !matches!(decided.end, MultiEnd::Busy);
+            if decided.filter(is_answered).is_some_and(|decided| OrderMoment::of_sight(decided.zxid) < at) {
                 // Its answer goes first, and waits for the other groups.
                 return false;
             }

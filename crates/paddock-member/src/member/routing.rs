@@ -41,8 +41,8 @@ impl RoutedState<'_> {
     pub(super) fn pass_out(&mut self) {
         if !self.router.are_spread() {
             let (state, out) = self.held.parts();
-            let told = state.tree().are_znodes_spread().then_some(self.before);
-            self.router.pass_out(self.mail, out, told);
+            let before = state.tree().are_znodes_spread().then_some(self.before);
+            self.router.pass_out(self.mail, out, before);
         }
     }
 }
