@@ -241,6 +241,11 @@ impl Log {
             let released = self.groups.released(group);
             assert!(released < Some(index), "entry {index} of group {group} is released up to {released:?}");
         }
+        if let Some(group) = self.groups.goes_back(&record) {
+            let segments = self.segments.iter_mut().map(|segment| &mut segment.ranges);
+            let chunks = self.pending.iter_mut().map(|chunk| &mut chunk.ranges);
+            segments.chain(chunks).for_each(|ranges| ranges.forget(group));
+        }
         let noted = self.groups.note(&record);
         assert!(noted.is_ok(), "the log has a gap before {record:?}: {noted:?}");
         let mut former = std::mem::take(&mut self.former);

@@ -223,6 +223,40 @@ fn a_base_starts_a_group_anew() {
 }
 
 #[test]
+fn a_base_that_goes_back_leaves_nothing_of_what_stood_before_it() {
+    let base = Record::Base { group: GROUP, term: Term(0), index: Index(0) };
+    let hard_state = Record::HardState { group: GROUP, payload: &[7; SEGMENT_BYTES as usize / 2] };
+    for is_opened_between in [false, true] {
+        let disk = MemDisk::new(1);
+        let (mut log, _) = open(&disk, SEGMENT_BYTES).expect("open");
+        append_each(&mut log, &range(1, 30, 100));
+        log.release(GROUP, Index(20));
+        log.append(base);
+        log.sync().expect("sync");
+        assert_eq!((log.first_index(GROUP), log.last_index(GROUP)), (None, Some(Index(0))));
+        if is_opened_between {
+            log = open(&disk, SEGMENT_BYTES).expect("open again").0;
+        }
+        log.release(GROUP, Index(0));
+        assert!(log.segments() <= 2, "of {} segments none has anything but the last", log.segments());
+        // Where the group ends goes from segment to segment.
+        for _ in 0..4 {
+            log.append(hard_state);
+            log.sync().expect("sync");
+            log.release(GROUP, Index(0));
+        }
+        assert!(log.segments() <= 2, "{} segments are left", log.segments());
+        append_each(&mut log, &range(1, 3, 10));
+        log.release(GROUP, Index(1));
+        drop(log);
+        disk.crash();
+        let (log, found) = open(&disk, SEGMENT_BYTES).expect("open");
+        assert_eq!(entries(&found)[entries(&found).len() - 3..], range(1, 3, 10));
+        assert_eq!((log.first_index(GROUP), log.last_index(GROUP)), (Some(Index(1)), Some(Index(3))));
+    }
+}
+
+#[test]
 #[should_panic(expected = "the log has a gap")]
 fn a_gap_is_our_own_mistake() {
     let (mut log, _) = open(&MemDisk::new(1), SEGMENT_BYTES).expect("open");

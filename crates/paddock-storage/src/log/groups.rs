@@ -33,7 +33,8 @@ impl Groups {
         match *record {
             Record::HardState { .. } => Ok(()),
             Record::Base { group, index, term } => {
-                let released = self.spans.get(&group).and_then(|span| span.released);
+                // Entries that follow a base which goes back are others than those that were released under these numbers.
+                let released = self.spans.get(&group).and_then(|span| span.released.min(Some(index)));
                 self.spans.insert(group, EntryRange { first: index.next(), last: index, term, released });
                 Ok(())
             }
@@ -51,6 +52,12 @@ impl Groups {
         span.first = span.first.min(index);
         (span.last, span.term) = (index, term);
         Ok(())
+    }
+
+    /// The group of a base that stands before its last entry: nothing before that base in the log is wanted any more.
+    pub(super) fn goes_back(&self, record: &Record<'_>) -> Option<GroupNumber> {
+        let Record::Base { group, index, .. } = *record else { return None };
+        (self.last(group) > Some(index)).then_some(group)
     }
 
     pub(super) fn release(&mut self, group: GroupNumber, through: Index) {
@@ -97,6 +104,11 @@ impl Ranges {
             let highest = self.highest.entry(group).or_insert(index);
             *highest = index.max(*highest);
         }
+    }
+
+    /// A base that goes back stands behind what was noted here.
+    pub(super) fn forget(&mut self, group: GroupNumber) {
+        self.highest.remove(&group);
     }
 
     /// Groups that have entries, or a base, in the segment.

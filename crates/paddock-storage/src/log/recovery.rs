@@ -92,6 +92,10 @@ impl Scan {
     ) -> Result<Read, LogError> {
         let mut ranges = Ranges::default();
         let (end, batch_start) = read_records(&mut window, &header, &mut |record| {
+            if let Some(group) = self.groups.goes_back(&record) {
+                self.segments.iter_mut().for_each(|segment| segment.ranges.forget(group));
+                ranges.forget(group);
+            }
             self.note(&record)?;
             ranges.note(&record);
             replay.record(record);
