@@ -174,6 +174,14 @@ fn decode_step(body: &[u8]) -> Option<MembershipStep> {
     rest.is_empty().then_some(step)
 }
 
+/// True if an entry is a change of the membership that gives a vote to another member than this one, or cannot be read.
+pub(crate) fn may_give_vote(entry: &Entry, own: u64) -> bool {
+    let gives = |step: MembershipStep| {
+        step.into_iter().any(|(member, standing)| standing == StepTo::Voter && member != own)
+    };
+    entry.get_entry_type() != EntryType::EntryNormal && decode_step(&entry.context).is_none_or(gives)
+}
+
 /// True if this member can read and write an entry of the Raft library that another member has sent. Commands are not looked at: they
 /// were when they came to the leader.
 pub(crate) fn is_readable(entry: &Entry) -> bool {
@@ -284,6 +292,25 @@ pub(crate) fn to_raft(entry: LogEntry) -> Entry {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_change_that_gives_no_other_member_a_vote_is_told_from_one_that_does() {
+        let entry = |step: &MembershipStep| {
+            let payload = ConfigurationEntry::Change(step.clone()).encode();
+            to_raft(LogEntry { index: 1, term: 1, payload })
+        };
+        let (own, other) = (1, 2);
+        for step in [vec![], vec![(own, StepTo::Voter)], vec![(other, StepTo::Removed), (3, StepTo::Learner)]]
+        {
+            assert!(!may_give_vote(&entry(&step), own), "{step:?}");
+        }
+        let step = vec![(own, StepTo::Learner), (other, StepTo::Voter)];
+        assert!(may_give_vote(&entry(&step), own));
+        let mut unreadable = entry(&step);
+        unreadable.context = Bytes::from_static(b"?");
+        assert!(may_give_vote(&unreadable, own));
+        assert!(!may_give_vote(&Entry::default(), own), "it is a write");
+    }
 
     fn roster(target: Option<&str>) -> Roster {
         let parse = |lines: &str| parse_members(lines).expect("lines of members");

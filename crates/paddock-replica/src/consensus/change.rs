@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use raft::eraftpb::{ConfChangeSingle, ConfChangeTransition, ConfChangeType, ConfChangeV2, EntryType};
+use raft::eraftpb::{ConfChangeSingle, ConfChangeTransition, ConfChangeType, ConfChangeV2};
 use raft::{GetEntriesContext, ProgressState};
 
 use super::Consensus;
 use crate::Membership;
-use crate::configuration::ConfigurationEntry;
+use crate::configuration::{ConfigurationEntry, may_give_vote};
 use crate::membership::{Follower, MembershipStep, StepTo};
 use crate::raft_id::logged;
 
@@ -48,14 +48,12 @@ impl Consensus {
         self.node.raft.has_pending_conf()
     }
 
-    /// True if the log holds a change of the membership behind this entry.
-    pub(crate) fn may_change_behind(&self, index: u64) -> bool {
-        let log = &self.node.raft.raft_log;
+    /// True if the log holds a change of the membership behind this entry that gives a vote to another member.
+    pub(crate) fn may_gain_voters_behind(&self, index: u64) -> bool {
+        let (own, log) = (self.node.raft.id, &self.node.raft.raft_log);
         let behind = log.slice(index + 1, log.last_index() + 1, None, GetEntriesContext::empty(false));
         // What cannot be read may hold one.
-        behind.map_or(true, |entries| {
-            entries.iter().any(|entry| entry.get_entry_type() == EntryType::EntryConfChangeV2)
-        })
+        behind.map_or(true, |entries| entries.iter().any(|entry| may_give_vote(entry, own)))
     }
 
     /// Proposes one step. Several members at once go through both majorities, until an empty step lets go of the one

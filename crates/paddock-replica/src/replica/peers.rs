@@ -366,7 +366,7 @@ impl Replica<'_> {
         let applied = self.group.applied.index();
         if self.group.joining.awaits_admission()
             && applied == self.group.consensus.committed()
-            && !self.group.consensus.may_change_behind(applied)
+            && !self.group.consensus.may_gain_voters_behind(applied)
             && self.group.joining.reconsider_admission(self.group.consensus.membership())
         {
             self.group.consensus.set_silent(self.group.joining.is_silent());
