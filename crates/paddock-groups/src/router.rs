@@ -233,11 +233,15 @@ impl Router {
         self.passed.push(Passed::Close(conn));
     }
 
-    /// Drops everything: the connections of this member are closed.
-    pub fn begin_anew(&mut self) -> Vec<ConnId> {
+    /// Drops everything: the connections of this member are to be closed, also those that serve sessions and have asked for nothing. Of those that are returned nothing more
+    /// is taken.
+    pub fn begin_anew(&mut self, serving: Vec<ConnId>) -> BTreeSet<ConnId> {
         self.inputs.clear();
-        let conns: Vec<ConnId> = self.conversations.keys().copied().collect();
-        conns.iter().for_each(|conn| self.forget(*conn));
+        let conns: BTreeSet<ConnId> = self.conversations.keys().copied().chain(serving).collect();
+        for conn in &conns {
+            self.forget(*conn);
+            self.refused.insert(*conn);
+        }
         conns
     }
 

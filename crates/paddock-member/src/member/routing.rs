@@ -148,8 +148,7 @@ impl Member {
         }
         let Some(router) = &mut self.router else { return };
         // The session of a connection may be over, and its last answer wait for a group.
-        let mut conns = router.begin_anew();
-        conns.extend(self.presence.end_serving_all());
+        let conns = router.begin_anew(self.presence.end_serving_all());
         shell.change(|_, out| conns.iter().for_each(|conn| out.close(*conn)));
     }
 
