@@ -93,6 +93,8 @@ pub(crate) struct Watching {
     /// Watches that were set again in portions, on znodes that the client may not have been allowed to read then. The member holds them,
     /// or has used them up for changes that the client was not to be told of.
     uncertain: Table,
+    /// Events of which the client was not to be told by the identities that it had, and is told if they come behind those that it has shown since.
+    late: Vec<(Zxid, ToldEvent)>,
 }
 
 /// A setWatches that was answered.
@@ -154,6 +156,10 @@ impl Watching {
         }
         self.play(history, zxid, ids);
         let found = (zxid, told);
+        if let Some(place) = self.late.iter().position(|late| *late == found) {
+            self.late.remove(place);
+            return Ok(());
+        }
         let first = self.due.front().map(|(first, _)| *first);
         let next = self.due.iter().take_while(|(due, _)| Some(*due) == first);
         let place = next.take(if H::IS_ORDERED { 1 } else { usize::MAX }).position(|due| *due == found);
@@ -195,6 +201,17 @@ impl Watching {
     /// True while watches are being set again.
     pub(crate) fn is_setting(&self) -> bool {
         self.is_setting
+    }
+
+    /// True if it is not known whether the member holds a watch that this event would be of, and none is due.
+    pub(crate) fn is_uncertain(&self, kind: EventKind, path: &str) -> bool {
+        let is_due = self.due.iter().any(|(_, told)| (told.0, &*told.1) == (kind, path));
+        !is_due && self.uncertain.wakes(kind, path)
+    }
+
+    /// True for an event that may be told, and need not be, because the client has shown an identity since its change.
+    pub(crate) fn may_be_late(&self, zxid: Zxid, kind: EventKind, path: &str) -> bool {
+        self.late.iter().any(|(at, told)| (*at, told.0, &*told.1) == (zxid, kind, path))
     }
 
     /// Moment of the first event that is due and was not told.
@@ -240,6 +257,16 @@ impl Watching {
 
     /// The client is to be told of the changes up to this zxid as one with these identities, before it is shown any of them.
     pub(crate) fn play(&mut self, history: &impl WatchedHistory, zxid: Zxid, ids: &[Id]) {
+        self.play_until_shown(history, zxid, (ids, &[]));
+    }
+
+    /// As [`Watching::play`], up to the moment at which the client has shown the `later` identities. What is told behind that may be told by those.
+    pub(crate) fn play_until_shown(
+        &mut self,
+        history: &impl WatchedHistory,
+        zxid: Zxid,
+        (ids, later): (&[Id], &[Id]),
+    ) {
         while self.through < zxid && !self.held.is_empty() {
             let Some((next, changes)) = history.changes_behind(self.through) else { return };
             if next > zxid {
@@ -253,6 +280,9 @@ impl Watching {
                 } else if self.held.wakes(kind, path) {
                     // Used up in silence: a client without the right to know is not told of it.
                     self.known.forget_woken(kind, path);
+                    if may_read(change, later) {
+                        self.late.push((self.through, (kind, path.to_owned())));
+                    }
                 }
                 self.held.forget_woken(kind, path);
             }
@@ -346,6 +376,7 @@ impl Watching {
         self.due.clear();
         self.caught_up.clear();
         self.between.clear();
+        self.late.clear();
         self.is_setting = !self.known.is_empty();
     }
 

@@ -49,8 +49,9 @@ impl JudgedClient {
                 Ok(())
             }
             Happening::Identified { zxid, ids } => {
-                // Events of changes up to here go by the former identities. Their answer has no zxid: it shows nothing, and may overtake them.
-                self.watching.play(order, Zxid(order.before(*zxid) as i64), &self.ids);
+                // Events of changes up to here go by the former identities, or by these, if a host tells of them later. Their answer has no zxid: it shows nothing, and may overtake them.
+                let here = Zxid(order.before(*zxid) as i64);
+                self.watching.play_until_shown(order, here, (&self.ids, ids));
                 self.ids = ids.clone();
                 Ok(())
             }
@@ -95,11 +96,10 @@ impl JudgedClient {
         if zxid == Zxid::NONE {
             return self.watching.tell(order, zxid, kind, path, &self.ids);
         }
-        // One event tells of the first change, and may have the zxid of another.
-        let due = match self.watching.is_setting() {
-            true => order.changed_with(zxid, kind, path),
-            false => None,
-        };
+        // One event tells of the first change, and may have the zxid of another. Of a watch of which it is not known whether the member holds it, no change was due.
+        let is_open = self.watching.is_setting() || self.watching.is_uncertain(kind, path);
+        let due = order.changed_with(zxid, kind, path);
+        let due = due.filter(|due| is_open || self.watching.may_be_late(*due, kind, path));
         let due = due.or_else(|| self.watching.next_due(order, kind, path, &self.ids));
         let Some(due) = due else {
             ensure!(false, CHECKER, "{kind:?} of {path} is told at {zxid}, and is no event of a watch");

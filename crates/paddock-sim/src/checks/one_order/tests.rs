@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use paddock_model::{Call, Question, Wish};
 use paddock_proto::jute::Writer;
 use paddock_proto::{
-    Acl, ErrorCode, EventKind, Id, MultiResult, OpCode, ReplyHeader, SessionId, WriteReply, Xid, Zxid,
+    Acl, ErrorCode, EventKind, Id, MultiResult, OpCode, Perms, ReplyHeader, SessionId, WriteReply, Xid, Zxid,
 };
 use paddock_tree::MISPLACED;
 
@@ -344,6 +344,28 @@ fn what_is_sent_again_keeps_its_order() {
     };
     story(true).holds();
     story(false).fails("was not asked for since");
+}
+
+/// A host tells of a change later than the client shows the identity that may hear of it.
+#[test]
+fn an_event_may_go_by_identities_that_were_shown_behind_it() {
+    let owner = Id::new("digest", "ann:meMUxltk+OnqVz5fejUAykzSaNA=");
+    let story = |is_shown: bool| {
+        let mut story = HandMadeRun::new();
+        let question = Question::Exists { path: "/a/x".to_owned() };
+        story.read(ANN, 5, (question, Some(ErrorCode::NoNode), Vec::new()), true);
+        let acl = vec![Acl { perms: Perms::ALL, id: owner.clone() }];
+        let Wish::Create { op, path, data, flags, ttl_ms, .. } = create("/a/x", 0) else { unreachable!() };
+        story.write(B, 10, BEN, Wish::Create { op, path, data, acl, flags, ttl_ms }, created("/a/x"));
+        if is_shown {
+            let ids = vec![Id::new("ip", "10.0.0.1"), owner.clone()];
+            story.history.note(client(ANN), ANN, Happening::Identified { zxid: Zxid(12), ids });
+        }
+        story.told(ANN, 10, EventKind::NodeCreated, "/a/x");
+        story
+    };
+    story(true).holds();
+    story(false).fails("is no event of a watch");
 }
 
 #[test]
