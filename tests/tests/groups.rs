@@ -9,7 +9,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use paddock_client::{Client, ClientOptions, Error};
-use paddock_proto::{Acl, CreateMode, ErrorCode, Id, Perms};
+use paddock_proto::{Acl, CreateMode, Id, Perms};
 use paddock_tests::administered::{
     Administered, admin_settings, identity_file, name_administrator, refusal, succeed, text,
 };
@@ -96,42 +96,79 @@ fn members_of_all_groups_change_while_clients_write() {
     assert!(lost.is_empty(), "5 lacks {lost:?}");
 }
 
-/// No member can join where groups are on three of five members each, and one that has lost its disk learns its groups again.
+/// A member joins five of which each group is on three, the first one leaves, and one loses its disk, while a client writes in all groups.
 #[test]
-fn members_where_groups_are_placed() {
-    let lines = server_lines(6);
-    let groups = GROUPS.to_string();
+fn groups_are_placed_again_when_members_come_and_go() {
+    let (lines, groups) = (server_lines(6), GROUPS.to_string());
+    let ports: Vec<u16> = (0..6).map(|_| free_port()).collect();
     let start = |id: usize, count: usize| {
         let own = [
             SUPER,
             ("reconfigEnabled", "true"),
             ("paddock.group_count", groups.as_str()),
             ("paddock.group_replicas", "3"),
+            ("paddock.split_points", "/app"),
         ];
+        let admin = admin_settings(ports[id - 1]);
         let named = lines[..count].iter().map(|(name, place)| (&**name, &**place));
-        Server::start_member(id, &named.chain(own).collect::<Vec<_>>())
+        let admin = admin.iter().map(|(key, value)| (&**key, &**value));
+        Server::start_member(id, &named.chain(own).chain(admin).collect::<Vec<_>>())
+    };
+    let hosts = |members: &[Server]| {
+        let addresses: Vec<String> = members.iter().map(|member| member.address().to_string()).collect();
+        addresses.join(",")
     };
     let mut members: Vec<Server> = (1..=5).map(|id| start(id, 5)).collect();
-    await_groups(&members, 4, 1);
-    members.push(start(6, 6));
-    let addresses: Vec<String> = members[..5].iter().map(|member| member.address().to_string()).collect();
-    let hosts = addresses.join(",");
-    let joins = |role: &str| format!("server.6={}:{role};{}", lines[5].1, members[5].address());
-    for role in ["participant", "observer"] {
-        let refused = change_members(&hosts, &joins(role), "").expect_err("groups are not placed again");
-        assert_eq!(refused.code(), Some(ErrorCode::Unimplemented), "{refused}");
-    }
-    let told = |member: &Server| member.log().contains("groups are on some of the voters each");
-    assert!(members[..5].iter().any(told), "no log says why");
+    // The home group, and three of the five others.
+    await_placed(&members, &[4; 5]);
+    create_administered(&hosts(&members), "/app");
+    let stop = Arc::new(AtomicBool::new(false));
+    let writer = thread::spawn({
+        let (hosts, stop) = (hosts(&members[1..]), stop.clone());
+        move || write_below_until(&hosts, &stop)
+    });
+    let directory = tempfile::tempdir().expect("make a directory");
+    let (host, auth) = (format!("127.0.0.1:{}", ports[4]), identity_file(directory.path()));
+    succeed(&["groups", "move", &host, "/app", "--evenly", "--at-once", "512", "--auth", &auth]);
 
-    members[1].kill();
-    let data = members[1].data_directory();
+    members.push(start(6, 6));
+    let joins = format!("server.6={}:participant;{}", lines[5].1, members[5].address());
+    change_members(&hosts(&members[..5]), &joins, "").expect("6 joins");
+    // Each of the five groups is on the members from its place on: 2 to 4, 3 to 5, 4 to 6, 5 to 1, 6 to 2.
+    await_placed(&members, &[3, 3, 3, 4, 4, 4]);
+    let has_snapshots = |member: &Server, group: usize| {
+        let directory = member.data_directory().join(format!("snapshots/group-{group}"));
+        fs::read_dir(directory).is_ok_and(|mut names| names.next().is_some())
+    };
+    assert!(!has_snapshots(&members[0], 3), "member 1 has something of a group that has left it");
+    let table = succeed(&["groups", "list", &format!("127.0.0.1:{}", ports[5])]);
+    assert_eq!(table.matches("not on this member, which asks member").count(), 2, "{table}");
+
+    change_members(&hosts(&members[1..]), "", "1").expect("1 leaves");
+    members.remove(0).kill();
+    await_placed(&members, &[4; 5]);
+    // A group that has left a member and comes back begins anew there, and goes on when the member is started again.
+    assert!(members[0].stop().success());
+    members[0].spawn();
+    await_placed(&members, &[4; 5]);
+    members[2].kill();
+    let data = members[2].data_directory();
     for name in ["log", "snapshots"] {
         fs::remove_dir_all(data.join(name)).expect("lose the data");
     }
     fs::remove_file(data.join("identity")).expect("lose the data");
-    members[1].spawn();
-    await_groups(&members[..5], 4, 1);
+    members[2].spawn();
+    await_placed(&members, &[4; 5]);
+
+    stop.store(true, Ordering::Relaxed);
+    let acknowledged = writer.join().expect("the writer ends well");
+    assert!(acknowledged.len() > 20, "only {} writes", acknowledged.len());
+    for (place, member) in members.iter().enumerate() {
+        let (names, alive) = list_below(&member.address().to_string());
+        let lost: Vec<&String> = acknowledged.iter().filter(|name| !names.contains(*name)).collect();
+        assert!(lost.is_empty(), "member {} lacks {lost:?}", place + 2);
+        assert!(alive.is_empty(), "ephemerals of a session that has ended: {alive:?}");
+    }
 }
 
 /// Children of a split point go to all groups while a client writes, lists and holds ephemerals; members die, and nothing is lost.
@@ -235,6 +272,15 @@ fn await_leads<'a>(members: impl IntoIterator<Item = &'a Server>, least: usize) 
 /// Likewise, where each member has this number of groups.
 fn await_groups<'a>(members: impl IntoIterator<Item = &'a Server>, of_each: usize, least: usize) {
     let members: Vec<&Server> = members.into_iter().collect();
+    await_counts(&members, &vec![of_each; members.len()], least);
+}
+
+/// Likewise, where each member has a number of groups of its own.
+fn await_placed(members: &[Server], counts: &[usize]) {
+    await_counts(&members.iter().collect::<Vec<_>>(), counts, 0);
+}
+
+fn await_counts(members: &[&Server], of_each: &[usize], least: usize) {
     let deadline = Instant::now() + WITHIN;
     let count = |member: &&Server| {
         let told = member.four_letter_word("mntr").unwrap_or_default();
@@ -243,10 +289,10 @@ fn await_groups<'a>(members: impl IntoIterator<Item = &'a Server>, of_each: usiz
     };
     loop {
         let counts: Vec<[Option<usize>; 5]> = members.iter().map(count).collect();
-        let has_all = |[groups, led, waits @ ..]: &[Option<usize>; 5]| {
-            *groups == Some(of_each) && *led >= Some(least) && *waits == [Some(0); 3]
+        let has_all = |([groups, led, waits @ ..], expected): (&[Option<usize>; 5], &usize)| {
+            *groups == Some(*expected) && *led >= Some(least) && *waits == [Some(0); 3]
         };
-        if counts.iter().all(has_all)
+        if counts.iter().zip(of_each).all(has_all)
             && counts.iter().filter_map(|[_, led, ..]| *led).sum::<usize>() == GROUPS
         {
             return;
@@ -290,6 +336,14 @@ async fn missing(hosts: &str, expected: &[String]) -> Vec<String> {
     client.sync("/").await.expect("there is a quorum");
     let there: HashSet<String> = client.get_children("/").await.expect("list").into_iter().collect();
     expected.iter().filter(|name| !there.contains(*name)).cloned().collect()
+}
+
+#[tokio::main(flavor = "current_thread")]
+async fn create_administered(hosts: &str, path: &str) {
+    let client = Client::connect(hosts, ClientOptions::default()).await.expect("connect");
+    client.create(path, b"", CreateMode::Persistent).await.expect("create a znode");
+    client.close().await.expect("close");
+    name_administrator(hosts).await;
 }
 
 #[tokio::main(flavor = "current_thread")]

@@ -127,6 +127,13 @@ impl Carrier {
         }
     }
 
+    /// The member has no replica of the group any more: a later one begins with nothing.
+    pub fn forget_group(&mut self, group: u32) {
+        if let Some(carried) = self.by_group.get_mut(&group) {
+            carried.received = 0;
+        }
+    }
+
     /// Stamp up to which another group's replica here lacks no decision of the home group, whose replica here has applied it up to `home`.
     pub fn settled(&self, group: u32, home: Zxid) -> Zxid {
         let Some(carried) = self.by_group.get(&group) else { return home };

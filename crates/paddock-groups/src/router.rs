@@ -73,7 +73,9 @@ pub struct Router {
     lost_hosts: BTreeSet<u32>,
     /// There are groups that are not here.
     has_guests: bool,
-    /// A tick has passed, and there are groups that are not here.
+    /// Not all members have all groups: this one may come to serve others, and need hosts, or need them no more.
+    are_groups_placed: bool,
+    /// A tick has passed, and there may be groups that need a host, or need it no more.
     is_looking_for_hosts: bool,
 }
 
@@ -112,6 +114,7 @@ impl Router {
             guests: Guests::default(),
             lost_hosts: BTreeSet::new(),
             has_guests: false,
+            are_groups_placed: true,
             is_looking_for_hosts: false,
         }
     }
@@ -330,11 +333,16 @@ impl Router {
             || self.is_looking_for_hosts
     }
 
+    /// The member has come to serve other groups.
+    pub fn follow_placement(&mut self) {
+        self.is_looking_for_hosts = true;
+    }
+
     /// A tick has passed.
     pub fn tick(&mut self) {
         self.marks.tick();
         self.guests.tick();
-        self.is_looking_for_hosts = self.has_guests;
+        self.is_looking_for_hosts = self.has_guests || self.are_groups_placed;
         self.moving_ticks = self.moving_ticks.saturating_sub(1);
         self.conversations.values_mut().for_each(Conversation::tick);
         let waiting = self.conversations.iter().filter(|(_, one)| !one.is_at_rest());
@@ -353,7 +361,7 @@ impl Router {
         let mut guests = std::mem::take(&mut self.guests);
         self.has_guests = !hosts.is_empty();
         let (mut orders, mut questions) = (Vec::new(), Vec::new());
-        if self.has_guests || !guests.is_empty() {
+        if self.has_guests || !guests.is_empty() || self.is_looking_for_hosts {
             orders = self.follow_hosts((replicas, hosts), &mut guests);
             self.hear_hosts(replicas, &mut guests);
         }
@@ -477,11 +485,9 @@ impl Router {
             // Hosts do not take watches over from each other, or from a group that is here: their clients set them again.
             if groups.numbers().any(|group| groups.get(group).is_none()) {
                 // Some may have been set before there was a router.
-                let watches = groups.home().state.watches();
-                let watchers = (0..).map_while(|slice| watches.watchers(slice)).flatten();
-                let own = watchers.map(|(conn, _)| conn).filter(|conn| !conn.is_of_guest());
                 let watching = self.conversations.iter().filter(|(_, one)| one.watches());
-                let conns: BTreeSet<ConnId> = watching.map(|(conn, _)| *conn).chain(own).collect();
+                let watching = watching.map(|(conn, _)| *conn);
+                let conns: BTreeSet<ConnId> = watching.chain(watchers(groups.home())).collect();
                 conns.into_iter().for_each(|conn| self.close(conn));
             }
             for one in self.conversations.values_mut() {
@@ -533,6 +539,13 @@ impl Router {
     fn note_handed(&mut self, session: SessionId, handed: UnderWay) {
         under_way::note(&mut self.under_way, session, handed);
     }
+}
+
+/// Connections of this member's clients that watch anything.
+fn watchers(home: GroupView<'_>) -> impl Iterator<Item = ConnId> {
+    let watches = home.state.watches();
+    let watchers = (0..).map_while(|slice| watches.watchers(slice)).flatten();
+    watchers.map(|(conn, _)| conn).filter(|conn| !conn.is_of_guest())
 }
 
 /// Connection and session of a request.

@@ -44,7 +44,8 @@ impl UnderWay {
             HandedBy::Batch(origin, batch) => (origin, batch),
             HandedBy::Letter(line, number) => return groups.is_letter_over(self.group, line, number),
         };
-        let Some(view) = groups.get(self.group) else { return false };
+        // Where the member has a host, the group takes nothing from the member itself.
+        let Some(view) = groups.get(self.group) else { return groups.takes_through_host(self.group) };
         let heard = view.tree().incarnation(origin.member);
         heard.is_some_and(|heard| heard > origin.incarnation) || view.tree().applied_batch(origin) >= batch
     }

@@ -131,9 +131,17 @@ impl<'a> Groups<'a> {
         }
     }
 
-    /// True if a letter to a group's host was answered, or can never be carried out any more.
+    /// True if a letter to a group's host was answered, or can never be carried out any more: where the member has a replica again, once the group takes nothing through the host.
     pub(crate) fn is_letter_over(&self, group: u32, line: LineName, number: u64) -> bool {
-        self.guests.is_over(group, line, number)
+        match self.get(group) {
+            Some(view) => view.tree().host_here(self.member).is_none(),
+            None => self.guests.is_over(group, line, number),
+        }
+    }
+
+    /// True if a group, which is not here, is known to take this member's writes through a host.
+    pub(crate) fn takes_through_host(&self, group: u32) -> bool {
+        self.guests.is_welcome(group)
     }
 
     /// True if a group, whose replica is here, knows a session as this member's, from the present owner on.
@@ -141,7 +149,8 @@ impl<'a> Groups<'a> {
         let moves = self.home().tree().session_moves(session);
         self.get(group).is_some_and(|view| {
             let tree = view.tree();
-            tree.session_owner(session) == Some(self.member) && tree.session_moves(session) == moves
+            let is_owner = tree.session_owner(session) == Some(self.member);
+            is_owner && tree.session_moves(session) == moves && tree.host_here(self.member).is_none()
         })
     }
 

@@ -14,10 +14,13 @@ use crate::StateLock;
 pub(crate) struct GroupState(Arc<Mutex<Replicated>>);
 
 impl GroupState {
-    /// A state of a group of this member, whose changes are told to those who watch in the member's table.
-    pub(crate) fn new(mut state: Replicated, watches: &WatchTable) -> GroupState {
-        state.share_watches(watches);
+    pub(crate) fn new(state: Replicated) -> GroupState {
         GroupState(Arc::new(Mutex::new(state)))
+    }
+
+    /// From now on changes are told to those who watch in this table.
+    pub(crate) fn share_watches(&self, watches: &WatchTable) {
+        self.0.lock().share_watches(watches);
     }
 
     pub(crate) fn look(&self) -> MutexGuard<'_, Replicated> {

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use paddock_replica::{Install, SnapshotRead, SnapshotWrite};
-use paddock_storage::disk::{Access, Disk, DiskFile, is_exhausted};
+use paddock_storage::disk::{Access, Disk, DiskFile, is_exhausted, is_full};
 use paddock_storage::snapshot::{self, snapshot_path};
 use paddock_storage::{GroupNumber, Index, Log, LogError, Record, SnapshotError, Term};
 
@@ -40,6 +40,15 @@ pub enum IncomingError {
 }
 
 impl IncomingError {
+    /// True if the disk has no room: the same call may succeed later.
+    pub(crate) fn is_disk_full(&self) -> bool {
+        match self {
+            IncomingError::File { source, .. } => is_full(source),
+            IncomingError::Log(LogError::DiskFull { .. }) => true,
+            _ => false,
+        }
+    }
+
     /// True if the system had no descriptor for a file: the same call may succeed later.
     pub(crate) fn is_exhausted(&self) -> bool {
         match self {
@@ -51,7 +60,7 @@ impl IncomingError {
     }
 }
 
-fn file(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> IncomingError {
+pub(crate) fn file(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> IncomingError {
     move |source| IncomingError::File { action, path: path.to_owned(), source }
 }
 

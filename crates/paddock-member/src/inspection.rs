@@ -162,11 +162,12 @@ pub fn inspect_directory(
             return Err(RecoveryError::LogLost { log_dir: log.dir, last, snapshot: path.clone() }.into());
         }
     }
-    let has_nothing = newest.is_none() && log.hard_state.incarnation == 0 && log.entries.is_empty();
-    if has_nothing && group != HOME {
+    let has_no_state = newest.is_none() && log.entries.is_empty();
+    // Of a group that was let go the log has the number of the last start.
+    if has_no_state && group != HOME {
         return Err(OfflineError::NoSuchGroup { path: dir.to_owned(), group: number });
     }
-    if has_nothing {
+    if has_no_state && log.hard_state.incarnation == 0 {
         return Err(RecoveryError::LogMissing { data_dir: dir.to_owned(), log_dir: log.dir }.into());
     }
     let begins_anew = is_oldest && follows(Index(0)).is_ok();

@@ -14,6 +14,7 @@ mod group_state;
 mod identity;
 mod incoming;
 mod inspection;
+mod let_go;
 mod live_log;
 mod member;
 mod offline;

@@ -4,6 +4,7 @@
 //! written with one sync, what is committed is applied, and who waits for it is answered.
 
 mod between;
+mod leaving;
 mod others;
 mod routing;
 
@@ -30,6 +31,7 @@ use crate::recovery::{self, Found, RecoveryError};
 use crate::snapshots::{Mark, Snapshots, Taken};
 use crate::{Clock, Config, Shell, StateLock};
 use crate::{addressed, diverged, identity};
+use leaving::LeftGroup;
 use routing::{MapFacts, RoutedState};
 
 // Every entry that the replica gives can be written.
@@ -78,6 +80,7 @@ impl MemberError {
     fn is_passing(&self) -> bool {
         let is_full = match self {
             MemberError::Log(LogError::DiskFull { .. }) => true,
+            MemberError::Incoming(error) => error.is_disk_full(),
             MemberError::Recovery(RecoveryError::Identity(error)) => error.is_disk_full(),
             _ => false,
         };
@@ -163,6 +166,8 @@ pub struct Member {
     hosting: Hosting,
     /// The way of what the groups are to have of each other.
     carrier: Carrier,
+    /// Groups whose replicas have ended, and of which there is something on the disk.
+    left: Vec<LeftGroup>,
     /// While the log is replayed, if it holds anything behind the snapshot.
     replay: Option<Report>,
     /// Last, so that the directories stay ours until nothing else of the member is left.
@@ -213,6 +218,7 @@ impl Member {
             router: None,
             hosting: Hosting::default(),
             carrier: Carrier::default(),
+            left: Vec::new(),
             replay,
             _locks: locks,
         };
@@ -340,6 +346,10 @@ impl Member {
             self.mark()?;
         }
         (0..self.groups.len()).for_each(|at| self.look_at_snapshots(at, shell));
+        if self.presence.has_groups_away() {
+            self.leave_groups()?;
+            self.found_new_groups(now);
+        }
         match self.presence.unknown_level() {
             Some(unknown) => Err(unknown.clone().into()),
             None => Ok(()),

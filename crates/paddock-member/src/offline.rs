@@ -204,8 +204,10 @@ pub fn read_directory(
         return Ok(DirectoryState { tree: home, earlier: None });
     }
     let identity = identity::read(disk, dir).ok().flatten();
-    let is_alone = identity.is_some_and(|found| found.identity.cluster == Cluster::None);
-    AllFiles { disk, path: dir, groups, is_alone }.join(home)
+    let identity = identity.map(|found| found.identity);
+    let member = identity.as_ref().map(|identity| identity.member);
+    let is_alone = identity.is_some_and(|identity| identity.cluster == Cluster::None);
+    AllFiles { disk, path: dir, groups, member, is_alone }.join(home)
 }
 
 /// State of a snapshot file, whatever its name, that has all znodes of its ensemble.

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::path::Path;
 
-use paddock_proto::{GroupsCommand, Write, Zxid};
+use paddock_proto::{GroupsCommand, MemberNumber, Write, Zxid};
 use paddock_replica::{LogEntry, apply_offline, apply_while};
 use paddock_state::Now;
 use paddock_storage::snapshot::SnapshotFile;
@@ -107,6 +107,11 @@ pub(crate) struct GroupFiles {
 }
 
 impl GroupFiles {
+    /// True if there is nothing of the group: a replica that was let go leaves a log that says where the next one begins.
+    fn are_empty(&self) -> bool {
+        self.snapshot.is_none() && self.entries.is_empty()
+    }
+
     /// State of the snapshot.
     fn base(&self, disk: &dyn Disk) -> Result<Tree, OfflineError> {
         match &self.snapshot {
@@ -135,6 +140,8 @@ pub(crate) struct AllFiles<'a> {
     pub(crate) disk: &'a dyn Disk,
     pub(crate) path: &'a Path,
     pub(crate) groups: BTreeMap<GroupNumber, GroupFiles>,
+    /// The member's number, if the directory says it.
+    pub(crate) member: Option<MemberNumber>,
     /// The member has never been one of several. So whatever is in one group's log was written behind all that it depends on in those of others.
     pub(crate) is_alone: bool,
 }
@@ -144,6 +151,10 @@ impl AllFiles<'_> {
     pub(crate) fn join(&self, home: Tree) -> Result<DirectoryState, OfflineError> {
         let mut others = Vec::new();
         for group in home.groups_with_znodes() {
+            // What is there of a group that is placed on others is old.
+            if self.member.is_some_and(|member| !home.serves(group, member)) {
+                return Err(self.no_such(group));
+            }
             let mut tree = self.group(group)?.end(self.disk)?;
             if self.is_alone {
                 tree.receive_pending(&home, group);
@@ -162,8 +173,12 @@ impl AllFiles<'_> {
     }
 
     fn group(&self, group: u32) -> Result<&GroupFiles, OfflineError> {
-        let lost = || OfflineError::NoSuchGroup { path: self.path.to_owned(), group };
-        self.groups.get(&GroupNumber(group)).ok_or_else(lost)
+        let files = self.groups.get(&GroupNumber(group)).filter(|files| !files.are_empty());
+        files.ok_or_else(|| self.no_such(group))
+    }
+
+    fn no_such(&self, group: u32) -> OfflineError {
+        OfflineError::NoSuchGroup { path: self.path.to_owned(), group }
     }
 
     /// Joins the states of all groups as of the last point up to which no group lacks anything.

@@ -126,11 +126,15 @@ impl Group {
         self.read_only.refuses_reads()
     }
 
-    /// The home group's log says who begins this group, if that was not known.
+    /// True if this is the home group, and says that the member's replica of a group is needed no more.
+    pub fn lets_go(&self, presence: &Presence, group: u32) -> bool {
+        let has_come = self.applied.index() >= presence.logged_at_start && !self.joining.is_silent();
+        has_come && presence.placement.is_needless(group)
+    }
+
+    /// The home group's log says who begins this group, or who is asked for it now.
     pub fn note_founders(&mut self, founders: Membership) {
-        if self.founding.membership.is_empty() {
-            self.founding.membership = founders;
-        }
+        self.founding.membership = founders;
     }
 
     /// True for the group in which sessions, members and all other groups are decided.

@@ -40,6 +40,7 @@ mod offline;
 mod options;
 mod outstanding;
 mod own_cluster;
+mod own_placement;
 mod presence;
 mod processes;
 mod proposal_sizes;

@@ -107,6 +107,11 @@ pub(crate) enum PeerMessage {
     },
     /// The sender leads a group beside the home group, and tells how far that is with a roster.
     Roster(RosterReport),
+    /// As [`PeerMessage::Roster`], told in the home group of a group that not all members have.
+    RosterOf {
+        group: u32,
+        report: RosterReport,
+    },
     /// Time that the sender's clock shows, in milliseconds since 1970, of which stamps are made. Told where there are several groups.
     Clock {
         wall_ms: i64,
@@ -212,6 +217,7 @@ const WANTS_LEAD: u8 = 14;
 const FILE_LIST: u8 = 15;
 const ROSTER: u8 = 16;
 const CLOCK: u8 = 17;
+const ROSTER_OF: u8 = 18;
 
 /// Mark in front of the time of the sender's syncs behind a profile, in a sign of presence.
 const SYNC_MARK: [u8; 4] = *b"\0syn";
@@ -305,11 +311,14 @@ impl PeerMessage {
                 out.push(FILE_LIST);
                 out.put_string(lines);
             }
-            PeerMessage::Roster(RosterReport { number, is_ready, progress }) => {
+            PeerMessage::Roster(report) => {
                 out.push(ROSTER);
-                out.put_i64(*number as i64);
-                out.put_bool(*is_ready);
-                out.put_i64(*progress as i64);
+                put_report(report, &mut out);
+            }
+            PeerMessage::RosterOf { group, report } => {
+                out.push(ROSTER_OF);
+                out.put_i32(*group as i32);
+                put_report(report, &mut out);
             }
             PeerMessage::Clock { wall_ms } => {
                 out.push(CLOCK);
@@ -364,14 +373,26 @@ impl PeerMessage {
             PRESENT => Ok(decode_present(reader.rest())),
             WANTS_LEAD => Ok(PeerMessage::WantsLead),
             FILE_LIST => Ok(PeerMessage::FileList { lines: reader.string()?.to_owned() }),
-            ROSTER => {
-                let (number, is_ready) = (reader.i64()? as u64, reader.bool()?);
-                Ok(PeerMessage::Roster(RosterReport { number, is_ready, progress: reader.i64()? as u64 }))
+            ROSTER => read_report(&mut reader).map(PeerMessage::Roster),
+            ROSTER_OF => {
+                let group = reader.i32()? as u32;
+                Ok(PeerMessage::RosterOf { group, report: read_report(&mut reader)? })
             }
             CLOCK => Ok(PeerMessage::Clock { wall_ms: reader.i64()? }),
             other => Err(DecodeError::UnknownValue { field: "message between members", value: other.into() }),
         }
     }
+}
+
+fn put_report(&RosterReport { number, is_ready, progress }: &RosterReport, out: &mut Vec<u8>) {
+    out.put_i64(number as i64);
+    out.put_bool(is_ready);
+    out.put_i64(progress as i64);
+}
+
+fn read_report(reader: &mut Reader<'_>) -> Result<RosterReport, DecodeError> {
+    let (number, is_ready) = (reader.i64()? as u64, reader.bool()?);
+    Ok(RosterReport { number, is_ready, progress: reader.i64()? as u64 })
 }
 
 fn decode_present(bytes: &[u8]) -> PeerMessage {
@@ -634,7 +655,9 @@ mod tests {
             }
         }
         check(PeerMessage::WantsLead);
-        check(PeerMessage::Roster(RosterReport { number: 3, is_ready: true, progress: 9 }));
+        let report = RosterReport { number: 3, is_ready: true, progress: 9 };
+        check(PeerMessage::Roster(report));
+        check(PeerMessage::RosterOf { group: 5, report });
         check(PeerMessage::FileList { lines: "server.1=a:1:2\n".to_owned() });
         check(PeerMessage::Clock { wall_ms: -1 });
         let bytes = b"piece".to_vec();

@@ -9,6 +9,7 @@ use crate::feature_levels::FeatureLevels;
 use crate::file_lists::FileLists;
 use crate::gates::Gates;
 use crate::own_cluster::OwnCluster;
+use crate::own_placement::OwnPlacement;
 use crate::processes::Processes;
 use crate::raft_id::raft_id;
 use crate::rosters::Rosters;
@@ -25,6 +26,7 @@ pub struct Presence {
     pub(crate) processes: Processes,
     pub(crate) file_lists: FileLists,
     pub(crate) rosters: Rosters,
+    pub(crate) placement: OwnPlacement,
     pub(crate) levels: FeatureLevels,
     pub(crate) contact: Contact,
     pub(crate) sessions: Sessions,
@@ -63,6 +65,7 @@ impl Presence {
             processes: Processes::default(),
             file_lists: FileLists::new(&options.founding.members, options.founding.files_change_members),
             rosters: Rosters::default(),
+            placement: OwnPlacement::default(),
             levels: FeatureLevels::new(options.known_level, options.level_max),
             contact: Contact::new(now.monotonic_ms),
             sessions: Sessions::new(options.tick_ms, options.member, incarnation, watches),
@@ -90,7 +93,7 @@ impl Presence {
 
     /// Members that have a replica of a group and are there, those first that this one is to ask first: each guest begins with another one.
     pub fn hosts_of(&self, home: &Tree, group: u32, now: Now) -> Vec<MemberNumber> {
-        let replicas = home.groups().founders(group).map(|founders| founders.voters).unwrap_or_default();
+        let replicas = home.placed(group).unwrap_or_default();
         let own = self.options.member;
         let first = replicas.iter().filter(|member| raft_id(**member) < own).count();
         let around = replicas.iter().cycle().skip(first).take(replicas.len()).copied();
@@ -112,9 +115,29 @@ impl Presence {
         self.sessions.end_all()
     }
 
+    /// True if the member serves clients of a group, and does not ask a host for it. It may have a replica that only learns.
+    pub fn serves(&self, group: u32) -> bool {
+        self.placement.serves(group)
+    }
+
+    /// True if the member serves other groups than when this was asked last.
+    pub fn take_placement_changed(&mut self) -> bool {
+        self.placement.take_changed()
+    }
+
     /// Groups that the member has to make, of which it was not told before.
     pub fn take_new_groups(&mut self) -> Vec<NewGroup> {
         std::mem::take(&mut self.new_groups)
+    }
+
+    /// Groups that cannot be made yet: they are told again.
+    pub fn put_back_new_groups(&mut self, new: Vec<NewGroup>) {
+        self.new_groups.extend(new);
+    }
+
+    /// True if there are groups whose clients this member does not serve.
+    pub fn has_groups_away(&self) -> bool {
+        self.placement.has_away()
     }
 
     /// Members that were heard in another process than before, since this was asked last. The group whose message told it knows; the others

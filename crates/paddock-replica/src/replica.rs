@@ -431,6 +431,7 @@ impl Replica<'_> {
         self.presence.rosters.set_knows_home(!self.group.joining.is_silent());
         self.follow_files(now);
         self.change_membership();
+        self.pass_reports_on();
         self.leave_slow_disk(now);
     }
 
@@ -467,7 +468,6 @@ impl Replica<'_> {
         if let Some(lines) =
             self.presence.file_lists.next_members(self.presence.options.member, voters, present)
             && self.has_level_for(now, &lines)
-            && self.may_change_members()
         {
             tracing::info!(
                 members = %lines.trim_end().replace('\n', " "),
@@ -518,6 +518,7 @@ impl Replica<'_> {
         self.group.applied.groups = tree.groups().count();
         if self.group.applied.groups > 1 {
             self.presence.rosters.follow(tree);
+            self.follow_placement(tree);
         }
         self.presence.ensemble_level = self.group.applied.level;
         self.follow_split_points(tree);

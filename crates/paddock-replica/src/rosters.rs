@@ -5,6 +5,8 @@
 //! first vote changes, and again before the change is over. So a newcomer learns in every group before it votes in any, and a member that leaves is
 //! let go when no group needs it. A group that does not get ready, or whose leader says nothing, ends a change that has not changed any vote yet; behind
 //! that it is waited for.
+//!
+//! Groups that not all members have go to rosters of their own, and their leaders' reports go over the links of the home group.
 
 use std::collections::BTreeMap;
 
@@ -48,6 +50,10 @@ pub(crate) struct Rosters {
     groups: FoundedGroups,
     /// True while this member has a say in the home group: it has applied, or has in its log, all that it ever knew of it.
     knows_home: bool,
+    /// The rosters of groups that not all members have, and the voter with which each placement begins.
+    placed: BTreeMap<u32, (Option<Roster>, Option<MemberNumber>)>,
+    /// Reports of groups that this member leads, for all members.
+    passed_on: Vec<(u32, RosterReport)>,
     /// The last reports about the newest roster, by groups.
     told: BTreeMap<u32, RosterReport>,
     /// Ticks since a group has come nearer.
@@ -62,6 +68,9 @@ impl Rosters {
             self.begin_anew();
         }
         self.home = roster;
+        let placed = (1..home.groups().count()).filter(|group| home.groups().replicas(*group).is_some());
+        let placed = placed.map(|group| (group, (Roster::of_group(home, group), home.first_placed(group))));
+        self.placed = placed.collect();
         self.groups.clone_from(home.groups());
         self.is_changing = home.ensemble().is_some_and(|ensemble| ensemble.target.is_some());
     }
@@ -75,14 +84,30 @@ impl Rosters {
         self.home.as_ref().filter(|roster| roster.number > number)
     }
 
-    /// The member that is the first to lead a group, if the group is on some of the voters.
-    pub(crate) fn first_to_lead(&self, group: u32) -> Option<MemberNumber> {
-        self.groups.first_placed(group)
+    /// The roster that a group beside the home group is to have, if it is newer than this one.
+    pub(crate) fn newer_for(&self, group: u32, number: u64) -> Option<&Roster> {
+        let roster = self.placed.get(&group).map_or(self.home.as_ref(), |(roster, _)| roster.as_ref());
+        roster.filter(|roster| roster.number > number)
     }
 
-    /// True if some groups are on some of the voters each.
-    pub(crate) fn have_placement(&self) -> bool {
-        self.groups.have_placement()
+    /// The member that is the first to lead a group, if not all members have it.
+    pub(crate) fn first_to_lead(&self, group: u32) -> Option<MemberNumber> {
+        self.placed.get(&group).and_then(|(_, first)| *first)
+    }
+
+    /// True if not all members have a group.
+    pub(crate) fn is_placed(&self, group: u32) -> bool {
+        self.placed.contains_key(&group)
+    }
+
+    /// All members are to hear how far a group is.
+    pub(crate) fn pass_on(&mut self, group: u32, report: RosterReport) {
+        self.passed_on.push((group, report));
+    }
+
+    /// Reports for all members, of groups that this one leads; they are told once.
+    pub(crate) fn take_passed_on(&mut self) -> Vec<(u32, RosterReport)> {
+        std::mem::take(&mut self.passed_on)
     }
 
     /// True while leaders of groups have to tell how far these are.
@@ -198,6 +223,28 @@ mod tests {
         assert_eq!(rosters.others(), OtherGroups::Ready);
         rosters.begin_anew();
         assert_eq!(rosters.others(), OtherGroups::OnTheWay, "another member leads");
+    }
+
+    #[test]
+    fn a_group_that_not_all_members_have_has_a_roster_of_its_own() {
+        let mut tree = changing();
+        tree.raise_level(&RaisedLevel::known(FeatureLevel::KNOWN));
+        tree.found_groups_with(4, GroupFounders { voters: vec![1], learners: vec![] }, 1);
+        let mut rosters = Rosters::default();
+        rosters.follow(&tree);
+        let members = |roster: Option<&Roster>| {
+            let numbers =
+                |list: &[paddock_proto::EnsembleMember]| list.iter().map(|one| one.id).collect::<Vec<_>>();
+            roster.map(|roster| (numbers(&roster.members), roster.target.as_deref().map(numbers)))
+        };
+        assert_eq!(members(rosters.newer_for(1, 0)), Some((vec![1], Some(vec![1, 2]))));
+        assert_eq!(members(rosters.newer_for(3, 0)), Some((vec![1], Some(vec![2]))));
+        assert_eq!(rosters.newer_for(3, 1), None);
+        assert_eq!((1..4).map(|group| rosters.is_placed(group)).collect::<Vec<_>>(), [false, false, true]);
+        assert_eq!((rosters.first_to_lead(1), rosters.first_to_lead(3)), (None, Some(1)));
+        rosters.pass_on(3, report(1, true, 0));
+        assert_eq!(rosters.take_passed_on(), [(3, report(1, true, 0))]);
+        assert_eq!(rosters.take_passed_on(), []);
     }
 
     #[test]

@@ -49,6 +49,7 @@ fn describe_body(body: &[u8]) -> String {
         Ok(PeerMessage::Clock { wall_ms }) => format!("its clock shows {wall_ms}"),
         Ok(PeerMessage::WantsLead) => "wants to lead".to_owned(),
         Ok(PeerMessage::Roster(report)) => format!("{report:?}"),
+        Ok(PeerMessage::RosterOf { group, report }) => format!("{report:?} of group {group}"),
         Ok(PeerMessage::Digest { index, digest, .. }) => format!("digest {digest:016x} at {index}"),
         Ok(PeerMessage::Diverged { index, digest }) => format!("most have digest {digest:016x} at {index}"),
         Err(error) => format!("unreadable: {error}"),

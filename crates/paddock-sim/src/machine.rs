@@ -10,6 +10,7 @@ pub(crate) mod shell;
 pub(crate) mod twin;
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::path::Path;
 use std::rc::Rc;
 
@@ -222,8 +223,8 @@ impl Machine {
         self.promises.voted = self.promises.voted.max((term, candidate));
     }
 
-    /// True if it has promises to keep that it knows of, in each of the groups up to this number.
-    pub(crate) fn has_a_say(&self, groups: u32) -> bool {
+    /// True if it has promises to keep that it knows of, in each of these groups.
+    pub(crate) fn has_a_say(&self, groups: Range<u32>) -> bool {
         !self.blame.has_lost_data && self.disk.has_a_say(Path::new(LOG_DIR), groups)
     }
 

@@ -58,7 +58,7 @@ impl RunPlan {
         let lags = has_groups && Chance::of(seed, "lagging homes").one_in(10);
         let thrown = if lags { Theme::LaggingHomes } else { thrown };
         let theme = wanted.theme.unwrap_or(thrown);
-        let changes_members = members > 1 && theme.changes_members(&mut dice) && wanted.replicas.is_none();
+        let changes_members = members > 1 && theme.changes_members(&mut dice);
         let spares = if changes_members { dice.below(3) as u8 } else { 0 };
         let is_upgraded = theme == Theme::Upgrades && members > 1;
         let spares = if is_upgraded { spares.max(1) } else { spares };

@@ -3,7 +3,8 @@
 //! Groups are numbered from 1 on without a gap; the home group is number 0. They are founded some at a time, and never go. The founders of a
 //! group are part of the state, since a member that founds it late has to begin it with the same members as the others.
 //!
-//! The members of all groups follow those of the home group. Its state numbers the rosters that it wants them to have (`roster.rs`).
+//! The members of all groups follow those of the home group. Its state numbers the rosters that it wants them to have (`roster.rs`). Groups that not all
+//! members have are placed on some of the voters each (`placement.rs`).
 
 use paddock_proto::jute::{Reader, Writer};
 use paddock_proto::{DecodeError, MemberNumber};
@@ -33,51 +34,25 @@ pub struct FoundedGroups {
     established: u32,
 }
 
-/// The voters of an ensemble that have a group with this number of replicas: those from the group's place on, in the order of their numbers, around. So each has about
-/// as many groups as any other.
-pub fn placement(voters: &[MemberNumber], group: u32, replicas: u32) -> Vec<MemberNumber> {
-    let mut voters = voters.to_vec();
-    voters.sort_unstable();
-    let (count, first) = (voters.len(), group as usize);
-    let mut placed: Vec<MemberNumber> =
-        (0..count.min(replicas as usize)).map(|place| voters[(first + place) % count]).collect();
-    placed.sort_unstable();
-    placed
-}
-
 impl FoundedGroups {
     /// Number of groups, with the home group.
     pub fn count(&self) -> u32 {
         self.together.last().map_or(1, |(end, _)| *end)
     }
 
-    /// The members that a group began with; `None` for the home group, and for one that there is not.
-    pub fn founders(&self, group: u32) -> Option<GroupFounders> {
-        let place = self.together.iter().position(|(end, _)| group < *end).filter(|_| group > 0)?;
-        let founders = &self.together[place].1;
-        match self.replicas.get(place) {
-            None | Some(0) => Some(founders.clone()),
-            Some(replicas) => {
-                let voters = placement(&founders.voters, group, *replicas);
-                Some(GroupFounders { voters, learners: Vec::new() })
-            }
-        }
+    fn place(&self, group: u32) -> Option<usize> {
+        self.together.iter().position(|(end, _)| group < *end).filter(|_| group > 0)
     }
 
-    /// The member from which on a group is placed, around; `None` for a group that all members have.
-    pub fn first_placed(&self, group: u32) -> Option<MemberNumber> {
-        let place = self.together.iter().position(|(end, _)| group < *end).filter(|_| group > 0)?;
-        let is_placed = self.replicas.get(place).is_some_and(|replicas| *replicas > 0);
-        let voters = &self.together[place].1.voters;
-        placement(voters, group, 1).first().copied().filter(|_| is_placed)
+    /// The members of the ensemble when a group was founded; `None` for the home group, and for one that there is not.
+    pub fn founders(&self, group: u32) -> Option<&GroupFounders> {
+        self.place(group).map(|place| &self.together[place].1)
     }
 
-    /// True if a member is to have a replica of a group. All have the home group, and each group that was founded without a number of replicas.
-    pub fn has_replica(&self, group: u32, member: MemberNumber) -> bool {
-        let place = self.together.iter().position(|(end, _)| group < *end).filter(|_| group > 0);
-        let is_placed =
-            place.and_then(|place| self.replicas.get(place)).is_some_and(|replicas| *replicas > 0);
-        !is_placed || self.founders(group).is_some_and(|founders| founders.voters.contains(&member))
+    /// The number of replicas with which a group was founded; `None` if all members have one.
+    pub fn replicas(&self, group: u32) -> Option<u32> {
+        let replicas = self.place(group).and_then(|place| self.replicas.get(place));
+        replicas.copied().filter(|replicas| *replicas > 0)
     }
 
     /// Founds groups, so that there are `count` with the home group. `replicas` is the number of replicas of each; 0 for one on each member.
@@ -203,6 +178,7 @@ mod tests {
         let expected = [None, Some(3), Some(3), Some(3), Some(257), Some(257), None];
         for (group, last) in (0..).zip(expected) {
             assert_eq!(groups.founders(group).and_then(|members| members.voters.last().copied()), last);
+            assert_eq!(groups.replicas(group), None);
         }
         let digest = groups.digest();
         groups.begin_roster();

@@ -5,9 +5,11 @@
 //! votes; those that are to leave stay as observers, and get every entry. The third one lets them go, when no group needs them any more. If a group
 //! cannot be prepared, the second one says that everything is as before.
 //!
+//! The roster of a group that not all members have names those on which the group is placed (`placement.rs`).
+//!
 //! A group beside the home group has the roster to which it has come in its own state, in the place where the home group's state has the ensemble.
 
-use paddock_proto::{EnsembleMember, MemberRole};
+use paddock_proto::{EnsembleMember, MemberNumber, MemberRole};
 
 use crate::Tree;
 use crate::ensemble::Ensemble;
@@ -36,6 +38,23 @@ impl Roster {
             target => (members.clone(), target.clone()),
         };
         Some(Roster { number, cluster: *cluster, members, target })
+    }
+
+    /// The roster that a home group wants one other group to have; `None` as above.
+    pub fn of_group(tree: &Tree, group: u32) -> Option<Roster> {
+        let roster = Roster::of_home(tree)?;
+        let Some(placed) = tree.placed(group) else { return Some(roster) };
+        let ensemble = tree.ensemble()?;
+        let those = |members: &[EnsembleMember], numbers: &[MemberNumber]| -> Vec<EnsembleMember> {
+            members.iter().filter(|member| numbers.contains(&member.id)).cloned().collect()
+        };
+        let present = those(&ensemble.members, &placed);
+        let next = ensemble.target.as_ref().zip(tree.placed_next(group));
+        let (members, target) = match next.map(|(target, next)| those(target, &next)) {
+            Some(target) if tree.groups().is_promoted() => (with_leaving(&target, &present), None),
+            target => (present, target),
+        };
+        Some(Roster { members, target, ..roster })
     }
 }
 
@@ -79,11 +98,9 @@ impl Tree {
 
 #[cfg(test)]
 mod tests {
-    use paddock_proto::{ErrorCode, IdList, Reconfig, SessionId, Write};
-
     use super::*;
     use crate::features::{FeatureLevel, RaisedLevel};
-    use crate::{Command, GroupFounders, parse_members};
+    use crate::{GroupFounders, parse_members};
 
     fn home(members: &str) -> Tree {
         let mut tree = Tree::new();
@@ -100,19 +117,20 @@ mod tests {
     }
 
     /// Numbers and roles of a roster, as *members/target*.
-    #[track_caller]
-    fn check(tree: &Tree, expected: Option<(u64, &str)>) {
+    fn words(roster: &Roster) -> String {
         let list = |members: &[EnsembleMember]| {
             let role = |member: &EnsembleMember| if member.role == MemberRole::Observer { "o" } else { "" };
             let words: Vec<String> =
                 members.iter().map(|member| format!("{}{}", member.id, role(member))).collect();
             words.join(" ")
         };
-        let roster = Roster::of_home(tree);
-        let told = roster.map(|roster| {
-            let target = roster.target.as_deref().map(list);
-            (roster.number, [list(&roster.members)].into_iter().chain(target).collect::<Vec<_>>().join("/"))
-        });
+        let target = roster.target.as_deref().map(list);
+        [list(&roster.members)].into_iter().chain(target).collect::<Vec<_>>().join("/")
+    }
+
+    #[track_caller]
+    fn check(tree: &Tree, expected: Option<(u64, &str)>) {
+        let told = Roster::of_home(tree).map(|roster| (roster.number, words(&roster)));
         assert_eq!(told, expected.map(|(number, words)| (number, words.to_owned())));
     }
 
@@ -161,25 +179,31 @@ mod tests {
     }
 
     #[test]
-    fn members_stay_where_not_all_of_them_have_each_group() {
+    fn a_group_that_not_all_members_have_is_placed_again() {
         let mut tree = Tree::new();
         tree.refound_ensemble(7, THREE);
         tree.raise_level(&RaisedLevel::known(FeatureLevel::KNOWN));
-        tree.found_groups_with(3, GroupFounders { voters: vec![1, 2, 3], learners: vec![] }, 1);
-        let ask = |tree: &mut Tree, joining: &str| {
-            let (leaving, new_members) = (None, None);
-            let write =
-                Ok(Write::Reconfig(Reconfig { joining: Some(joining), leaving, new_members, version: -1 }));
-            let (session, ids) = (SessionId::NONE, IdList::NONE);
-            let command = Command { session, time_ms: 5, member: 1, ids, enforces_quotas: false, write };
-            tree.apply(&command).result.map(drop)
+        let founders = || GroupFounders { voters: vec![1, 2, 3], learners: vec![] };
+        tree.found_groups_with(3, founders(), 2);
+        tree.found_groups_with(4, founders(), 0);
+        assert_eq!(Roster::of_group(&tree, 1), None);
+        let check = |tree: &Tree, expected: [&str; 3]| {
+            let told = [1, 2, 3].map(|group| words(&Roster::of_group(tree, group).expect("there is one")));
+            assert_eq!(told, expected.map(str::to_owned));
         };
-        for joining in
-            ["server.5=e:1:2:participant;3", "server.5=e:1:2:observer;3", "server.1=elsewhere:1:2;3"]
-        {
-            assert_eq!(ask(&mut tree, joining), Err(ErrorCode::Unimplemented), "{joining}");
+        // The voters to be are 3 and 4.
+        begin(&mut tree, Some(OTHERS));
+        check(&tree, ["2 3/3 4", "1 3/3 4", "1 2 3/2o 3 4"]);
+        assert!(tree.promote(1));
+        check(&tree, ["2o 3 4", "1o 3 4", "1o 2o 3 4"]);
+        if let Some(ensemble) = &mut tree.ensemble {
+            ensemble.members = ensemble.target.take().expect("there is a change");
         }
-        check(&tree, None);
+        tree.groups.begin_roster();
+        check(&tree, ["3 4", "3 4", "2o 3 4"]);
+        begin(&mut tree, Some(THREE));
+        begin(&mut tree, None);
+        check(&tree, ["3 4", "3 4", "2o 3 4"]);
     }
 
     #[test]

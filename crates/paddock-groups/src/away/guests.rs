@@ -172,6 +172,11 @@ impl Guests {
         }
     }
 
+    /// True if a group's host has said that it is the host.
+    pub(crate) fn is_welcome(&self, group: u32) -> bool {
+        self.by_group.get(&group).is_some_and(|guest| guest.is_welcome)
+    }
+
     /// True if a question was answered, or can never be carried out any more.
     pub(crate) fn is_over(&self, group: u32, line: LineName, number: u64) -> bool {
         let Some(guest) = self.by_group.get(&group) else { return true };

@@ -1,16 +1,16 @@
 //! Groups that the member does not have: requests go to their hosts by letters, and answers and events come from there.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use paddock_proto::{GroupsCommand, MemberNumber, SessionId, Zxid};
 use paddock_state::{Client, ClientInput, ConnId};
 use paddock_tree::{Command, Tree};
 
-use super::{Replicas, Router};
+use super::{Replicas, Router, watchers};
 use crate::away::{GuestLetter, GuestRequest, Guests, NewsOfHost, PendingQuestion, SessionStanding};
 use crate::turn::{HostQuestion, Order, session_command};
 use crate::under_way::{HandedBy, UnderWay};
-use crate::view::Groups;
+use crate::view::{GroupView, Groups};
 
 /// Members that can be the hosts of groups that are not here, the best ones first.
 pub type HostChoice = BTreeMap<u32, Vec<MemberNumber>>;
@@ -36,38 +36,53 @@ impl Router {
     ) -> Vec<Order> {
         let home = replicas[0].expect("every member has the home group");
         let mut orders = Vec::new();
+        self.are_groups_placed = home.tree().groups().have_placement();
         if self.is_looking_for_hosts {
             guests.keep_sessions(|session| home.tree().session_timeout_ms(session).is_some());
         }
         for (group, replica) in (0..).zip(replicas).skip(1) {
             let is_lost = self.lost_hosts.remove(&group) || guests.is_silent(group);
+            let decided = home.tree().host_of(self.member, group);
             if replica.is_some() {
                 if guests.has(group) {
                     guests.end(group);
-                    self.close_those_of(group);
+                    self.close_those_of(group, home);
+                }
+                if decided.is_some() && self.marks.is_host_due(group) {
+                    orders.push(self.choose_host(group, self.member));
                 }
                 continue;
             }
+            if !guests.has(group) {
+                // The member may have had a replica until now.
+                self.close_those_of(group, home);
+            }
             let Some(candidates) = choice.get(&group) else { continue };
-            let decided = home.tree().host_of(self.member, group);
             if let Some(host) = decided.filter(|host| guests.host(group) != Some(*host) || is_lost) {
                 guests.begin(group, host, home.origin.incarnation);
-                self.close_those_of(group);
+                self.close_those_of(group, home);
             }
             let is_good = decided.is_some_and(|host| candidates.contains(&host)) && !is_lost;
             let other = candidates.iter().copied().find(|host| Some(*host) != decided);
             if let Some(host) = other.filter(|_| !is_good && self.marks.is_host_due(group)) {
-                let chosen = GroupsCommand::Host { guest: self.member, group, host };
-                let command = session_command(SessionId::NONE, chosen);
-                orders.push(Order::Submit { group: 0, command });
+                orders.push(self.choose_host(group, host));
             }
         }
         orders
     }
 
-    fn close_those_of(&mut self, group: u32) {
+    /// Has the home group decide that this member has a host for a group, or, if it is its own, none.
+    fn choose_host(&self, group: u32, host: MemberNumber) -> Order {
+        let chosen = GroupsCommand::Host { guest: self.member, group, host };
+        Order::Submit { group: 0, command: session_command(SessionId::NONE, chosen) }
+    }
+
+    /// Closes the connections that wait for a group or watch there.
+    fn close_those_of(&mut self, group: u32, home: GroupView<'_>) {
         let needing = self.conversations.iter().filter(|(_, one)| one.needs_host(group));
-        let conns: Vec<ConnId> = needing.map(|(conn, _)| *conn).collect();
+        // Some may have been set before there was a router, and it is not known where.
+        let unknown = watchers(home).filter(|conn| !self.conversations.contains_key(conn));
+        let conns: BTreeSet<ConnId> = needing.map(|(conn, _)| *conn).chain(unknown).collect();
         conns.into_iter().for_each(|conn| self.close(conn));
     }
 

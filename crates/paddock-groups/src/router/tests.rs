@@ -1,4 +1,5 @@
 mod handed_writes;
+mod placement;
 mod routed_pair;
 mod watched_lists;
 

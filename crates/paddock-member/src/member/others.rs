@@ -5,12 +5,13 @@
 
 use std::collections::BTreeMap;
 
+use paddock_groups::Router;
 use paddock_proto::Zxid;
 use paddock_replica::{
     Effects, Group, GroupStanding, HardState, MemberFacts, Membership, NewGroup, Recovered, Replica,
     Replicated, Standing, founders_of, raft_id,
 };
-use paddock_state::Now;
+use paddock_state::{Now, WatchTable};
 use paddock_storage::{GroupNumber, Index};
 use paddock_tree::Tree;
 
@@ -33,7 +34,8 @@ impl Member {
         (standing.other_groups, standing.group_items_pending) = (self.other_groups(), self.carrier.pending());
         standing.home_commands = self.groups[0].writes;
         for group in self.group_standings() {
-            let is_other = group.number > 0;
+            // A replica that is not served from is beginning, or is about to end.
+            let is_other = group.number > 0 && self.presence.serves(group.number);
             standing.groups += 1;
             standing.groups_led += u32::from(group.leads);
             standing.groups_joining += u32::from(is_other && (group.is_silent || group.awaits_vote));
@@ -54,10 +56,11 @@ impl Member {
         Some(look(&state.look()))
     }
 
-    /// The states of the groups beside the home group that this member has.
+    /// The states of the groups beside the home group that this member has and serves clients from.
     pub fn group_handles(&self) -> Vec<GroupHandle> {
         let state = |group: &MemberGroup| Some(GroupHandle::new(group.number.0, group.own_state.clone()?));
-        self.groups.iter().filter_map(state).collect()
+        let serving = self.groups.iter().filter(|group| self.presence.serves(group.number.0));
+        serving.filter_map(state).collect()
     }
 
     /// Asks a group, if this member has it, for a transaction with a zxid that is not below this one, and changes nothing.
@@ -81,7 +84,7 @@ impl Member {
             found.into_iter().map(|group| (group.number, group)).collect();
         for number in 1..home.tree().groups().count() {
             let founders = founders_of(home.tree(), number).expect("the state says who founds its groups");
-            if !home.tree().groups().has_replica(number, self.config.member) {
+            if !home.tree().has_replica(number, self.config.member) {
                 continue;
             }
             match found.remove(&GroupNumber(number)) {
@@ -89,8 +92,8 @@ impl Member {
                 None => self.begin_new_group(NewGroup { number, founders, is_first_time: false }, now),
             }
         }
-        // The home group's log tells of these when it is applied.
-        for group in found.into_values() {
+        // The home group's log tells of these when it is applied: they were founded, or this member is to have them, or is to have them no more.
+        for group in found.into_values().filter(|group| !group.is_let_go()) {
             self.begin_other(group, Membership::default(), false, now);
         }
         self.carrier.follow_home(home.tree());
@@ -98,11 +101,40 @@ impl Member {
 
     /// Begins with the groups that the home group has founded, but for those that were found on the disk.
     pub(super) fn found_new_groups(&mut self, now: Now) {
-        for new in self.presence.take_new_groups() {
+        if self.presence.take_placement_changed() {
+            self.follow_placement();
+        }
+        let new = self.presence.take_new_groups().into_iter();
+        let (later, new): (Vec<NewGroup>, Vec<_>) = new.partition(|new| self.leaves(new.number));
+        for new in new {
             match self.place_of(GroupNumber(new.number)) {
                 Some(at) => self.groups[at].group.note_founders(new.founders),
                 None => self.begin_new_group(new, now),
             }
+        }
+        self.presence.put_back_new_groups(later);
+    }
+
+    /// The home group has placed groups on other members: watches are told of the changes of those that this one serves now.
+    fn follow_placement(&mut self) {
+        for at in 1..self.groups.len() {
+            self.share_watches(at);
+        }
+        self.router.iter_mut().for_each(Router::follow_placement);
+    }
+
+    /// A group that the member serves tells its watches what changes. What a replica only learns, or applies before it goes, its clients are told by a host.
+    fn share_watches(&mut self, at: usize) {
+        let MemberGroup { number, own_state, .. } = &self.groups[at];
+        let Some(state) = own_state else { return };
+        if self.presence.serves(number.0) {
+            state.share_watches(self.presence.watches());
+            return;
+        }
+        state.share_watches(&WatchTable::default());
+        // Guests are told before they hear how far the replica has come without watching.
+        for conn in self.hosting.begin_anew(number.0) {
+            self.presence.watches().drop_conn(conn);
         }
     }
 
@@ -129,9 +161,10 @@ impl Member {
             incoming: Incoming::new(number, self.disk.clone(), self.config.snapshot_dir(number)),
             unsynced: None,
             writes: 0,
-            own_state: Some(GroupState::new(state, self.presence.watches())),
+            own_state: Some(GroupState::new(state)),
         };
         self.groups.insert(at, other);
+        self.share_watches(at);
         self.follow_received(at);
     }
 

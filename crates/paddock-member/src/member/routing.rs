@@ -143,6 +143,9 @@ impl Member {
 
     /// Closes all connections: what they wait for, or watch, may have happened in a state that has taken the place of another.
     pub(super) fn end_routes(&mut self, at: usize, shell: &mut impl Shell) {
+        if !self.presence.serves(self.groups[at].number.0) {
+            return;
+        }
         for conn in self.hosting.begin_anew(self.groups[at].number.0) {
             self.presence.watches().drop_conn(conn);
         }
@@ -159,7 +162,8 @@ impl Member {
         way: LetterWay,
         (group, letters): (u32, &[u8]),
     ) {
-        let is_here = self.place_of(GroupNumber(group)).is_some_and(|at| at > 0);
+        let is_here =
+            self.place_of(GroupNumber(group)).is_some_and(|at| at > 0) && self.presence.serves(group);
         match (way, &mut self.router) {
             (LetterWay::ToGuest, Some(router)) => router.take_frame(from, group, letters),
             (LetterWay::ToHost, Some(_)) if is_here => match self.hosting.take_frame(from, group, letters) {
@@ -177,7 +181,9 @@ impl Member {
         }
         let now = shell.now();
         let Member { config, presence, groups, carrier, router, hosting, .. } = self;
-        let others = groups.iter().filter_map(|group| Some((group, group.own_state.as_ref()?.look())));
+        // Clients are not served from a replica that only learns, nor from one that is to go.
+        let serving = groups.iter().filter(|group| presence.serves(group.number.0));
+        let others = serving.filter_map(|group| Some((group, group.own_state.as_ref()?.look())));
         let others: Vec<(&MemberGroup, MutexGuard<'_, Replicated>)> = others.collect();
         let (mut orders, mut workers) = (Vec::new(), 1);
         let (home_origin, clock) = (groups[0].group.origin(), presence.clock_stamp(now));

@@ -3,14 +3,14 @@
 
 use std::io;
 
-use paddock_replica::{Membership, Recovered, Replicated, raft_id};
+use paddock_replica::{HardState, Membership, Recovered, Replicated, raft_id};
 use paddock_storage::snapshot::{self, Newest};
 use paddock_storage::{Disk, GroupNumber, Index, Log, SnapshotMeta};
 use paddock_tree::Tree;
 
 use super::{RecoveryError, Tail, check_log, membership, newest_state};
 use crate::clock::Clock;
-use crate::{Config, incoming};
+use crate::{Config, incoming, let_go};
 
 /// A group as it was found, which is ready to run.
 #[derive(Debug)]
@@ -18,6 +18,16 @@ pub(crate) struct FoundGroup {
     pub(crate) number: GroupNumber,
     pub(crate) state: Replicated,
     pub(crate) recovered: Recovered,
+}
+
+impl FoundGroup {
+    /// True if the disk has nothing of the group but the number of an earlier start.
+    pub(crate) fn is_let_go(&self) -> bool {
+        let HardState { term, vote, commit, silent_until, .. } = self.recovered.hard_state;
+        self.state.applied() == (0, 0)
+            && self.recovered.entries.is_empty()
+            && [term, vote, commit, silent_until] == [0; 4]
+    }
 }
 
 /// A group as it is on the disk, where nothing has been changed.
@@ -31,6 +41,8 @@ pub(super) struct GroupOnDisk {
     unfinished: Option<Index>,
     /// False if there has never been a snapshot.
     has_dir: bool,
+    /// The group was to be let go.
+    is_let_go: bool,
 }
 
 impl GroupOnDisk {
@@ -48,6 +60,18 @@ impl GroupOnDisk {
             Err(source) => return Err(RecoveryError::ListDirectory { path: dir, source }),
             Ok(_) => true,
         };
+        if let_go::is_marked(disk, &dir)? {
+            let hard_state = HardState { incarnation: tail.hard_state.incarnation, ..HardState::default() };
+            return Ok(GroupOnDisk {
+                meta: SnapshotMeta { group, ..SnapshotMeta::default() },
+                tree: Tree::new(),
+                membership: Membership::default(),
+                tail: Tail { hard_state, ..Tail::default() },
+                unfinished: None,
+                has_dir: false,
+                is_let_go: true,
+            });
+        }
         let newest = if has_dir { snapshot::newest_valid(disk, &dir)? } else { Newest::default() };
         let (tree, meta) = newest_state(disk, config, group, newest, clock)?;
         tree.raised_level().check(config.known_level)?;
@@ -59,7 +83,7 @@ impl GroupOnDisk {
             tail.entries.retain(|entry| entry.index > meta.index.0);
         }
         let membership = membership(config, &meta)?;
-        Ok(GroupOnDisk { meta, tree, membership, tail, unfinished, has_dir })
+        Ok(GroupOnDisk { meta, tree, membership, tail, unfinished, has_dir, is_let_go: false })
     }
 
     /// Ends what a crash has left half done, and numbers this start of the member in the group.
@@ -70,8 +94,11 @@ impl GroupOnDisk {
         log: &mut Log,
         clock: &impl Clock,
     ) -> Result<FoundGroup, RecoveryError> {
-        let GroupOnDisk { meta, tree, membership, tail, unfinished, has_dir } = self;
+        let GroupOnDisk { meta, tree, membership, tail, unfinished, has_dir, is_let_go } = self;
         let (number, dir) = (meta.group, config.snapshot_dir(meta.group));
+        if is_let_go {
+            let_go::let_go(disk, &dir, log, number, tail.hard_state.incarnation)?;
+        }
         if let Some(index) = unfinished {
             if index == meta.index {
                 incoming::begin_log_behind(log, number, meta.index, meta.term)?;

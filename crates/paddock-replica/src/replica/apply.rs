@@ -238,7 +238,7 @@ impl Replica<'_> {
             Some(QueuedItem::Write { conn, request }) => {
                 out.answer(conn, request, outcome.zxid, &outcome.result);
                 if let Ok(Write::Reconfig(asked)) = &command.write {
-                    self.explain_refusal(now, asked, &outcome, state.tree());
+                    self.explain_refusal(now, asked, state.tree());
                     self.presence.gates.open(conn);
                 }
             }

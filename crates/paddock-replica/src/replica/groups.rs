@@ -123,12 +123,10 @@ impl Replica<'_> {
         if count > before {
             tracing::info!(groups = count, "number of Raft groups raised");
         }
-        for number in before..count {
+        let own = member_number(self.presence.options.member).expect("the options name a member");
+        self.presence.placement.follow(own, tree);
+        for number in (before..count).filter(|number| tree.has_replica(*number, own)) {
             let founders = founders_of(tree, number).expect("the state says who founds its groups");
-            let own = member_number(self.presence.options.member);
-            if !own.is_some_and(|own| tree.groups().has_replica(number, own)) {
-                continue;
-            }
             self.presence.new_groups.push(NewGroup { number, founders, is_first_time });
         }
     }
@@ -139,6 +137,11 @@ impl Replica<'_> {
         self.group.requests.forget_through(last_batch);
         self.group.applied.level = state.tree().feature_level();
         self.take_roster(state.tree());
+    }
+
+    /// True if the home group's state says that this member is to have no replica of this group.
+    pub(super) fn is_replica_needless(&self) -> bool {
+        self.presence.placement.is_needless(self.group.number)
     }
 
     /// The start of the member's process by which batches are numbered in this group, and the number of the last one that something was submitted for.
@@ -187,9 +190,11 @@ impl Replica<'_> {
 
 /// The members that begin a group, as the home group's state says.
 pub fn founders_of(tree: &Tree, group: u32) -> Option<Membership> {
-    let GroupFounders { voters, learners } = tree.groups().founders(group)?;
+    let GroupFounders { learners, .. } = tree.groups().founders(group)?;
+    // No observer has a group that not all members have.
+    let learners = if tree.placed(group).is_some() { &[][..] } else { learners };
     let ids = |members: &[u32]| members.iter().map(|member| raft_id(*member)).collect();
-    Some(Membership::new(ids(&voters), ids(&learners)))
+    Some(Membership::new(ids(&tree.founding_voters(group)?), ids(learners)))
 }
 
 /// The voters of a group in the order in which they are to lead it. The first ones go round the voters, and so do the second ones of the groups with
@@ -242,7 +247,7 @@ mod tests {
         tree.found_groups_with(6, founders, 3);
         let first = |group: u32| {
             let voters = founders_of(&tree, group).unwrap().voters;
-            leading_order(group, &voters, tree.groups().first_placed(group).map(raft_id))[0]
+            leading_order(group, &voters, tree.first_placed(group).map(raft_id))[0]
         };
         assert_eq!((1..6).map(first).collect::<Vec<_>>(), [2, 3, 4, 5, 1]);
     }

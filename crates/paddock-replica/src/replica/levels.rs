@@ -1,11 +1,10 @@
 //! The ensemble's feature level: raised by the leader when all members know more, and asked for what needs it.
 
-use paddock_proto::{ErrorCode, MemberNumber, Reconfig, narrow_member_number};
+use paddock_proto::{MemberNumber, Reconfig, narrow_member_number};
 use paddock_state::Now;
-use paddock_tree::{FeatureLevel, Outcome, RaisedLevel, Tree, parse_members};
+use paddock_tree::{FeatureLevel, RaisedLevel, Tree, parse_members};
 
 use super::Replica;
-use super::rosters::tell_that_members_stay;
 use crate::configuration::ConfigurationEntry;
 use crate::raft_id::all_logged;
 
@@ -88,11 +87,8 @@ impl Replica<'_> {
         has_it
     }
 
-    /// Logs why a change of members was refused, if it is for want of the level, or because groups stay where they are.
-    pub(super) fn explain_refusal(&self, now: Now, asked: &Reconfig<'_>, outcome: &Outcome<'_>, tree: &Tree) {
-        if outcome.result == Err(ErrorCode::Unimplemented) && tree.groups().have_placement() {
-            tell_that_members_stay();
-        }
+    /// Logs why a change of members was refused, if it is for want of the level.
+    pub(super) fn explain_refusal(&self, now: Now, asked: &Reconfig<'_>, tree: &Tree) {
         if tree.feature_level() < FeatureLevel::WIDE_MEMBER_NUMBERS && tree.lacks_level_for(asked) {
             self.tell_lacking(now);
         }

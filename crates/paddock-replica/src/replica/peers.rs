@@ -142,6 +142,7 @@ impl Replica<'_> {
             PeerMessage::WantsLead => self.on_wants_lead(from),
             PeerMessage::FileList { lines } => self.presence.file_lists.hear(from, &lines),
             PeerMessage::Roster(report) => self.presence.rosters.hear(self.group.number, report),
+            PeerMessage::RosterOf { group, report } => self.presence.rosters.hear(group, report),
             PeerMessage::Present { profile, sync_us, level } => {
                 self.presence.sync_times.hear(from, sync_us, now.monotonic_ms);
                 self.presence.levels.hear(from, level, now.monotonic_ms);
@@ -300,6 +301,8 @@ impl Replica<'_> {
     fn on_greeting(&mut self, from: u64, Envelope { cluster, process }: Envelope, greeting: Greeting) {
         let condition = greeting.condition;
         match greeting.purpose {
+            // No leader is to count on a replica that may be let go: see `own_placement.rs`.
+            Purpose::Question if self.is_replica_needless() => return,
             Purpose::Question => {
                 if let Some(leading) = &mut self.group.leading {
                     leading.note_question(from);

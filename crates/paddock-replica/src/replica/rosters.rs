@@ -6,9 +6,11 @@
 
 use paddock_tree::{Roster, Tree};
 
-use super::Replica;
+use super::{Replica, founders_of};
 use crate::configuration::ConfigurationEntry;
 use crate::message::PeerMessage;
+use crate::presence::NewGroup;
+use crate::raft_id::member_number;
 use crate::rosters::RosterReport;
 
 /// Ticks after which the leader of a group tells again how far the group is.
@@ -17,20 +19,11 @@ const TELL_TICKS: u32 = 5;
 impl Replica<'_> {
     /// Proposes the newest roster, if this member leads and its group has not come to it.
     pub(super) fn follow_roster(&mut self) {
-        let newer = self.presence.rosters.newer_than(self.group.membership.roster());
+        let newer = self.presence.rosters.newer_for(self.group.number, self.group.membership.roster());
         let Some(roster) = newer.filter(|_| self.group.consensus.takes_proposals()) else { return };
         if self.group.leading.as_mut().is_some_and(|leading| leading.begins_roster(roster.number)) {
             self.group.consensus.propose(ConfigurationEntry::Roster(roster.clone()).encode());
         }
-    }
-
-    /// True unless groups are on some of the voters each. That is logged.
-    pub(super) fn may_change_members(&self) -> bool {
-        let may_change = !self.presence.rosters.have_placement();
-        if !may_change {
-            tell_that_members_stay();
-        }
-        may_change
     }
 
     /// Tells all members how far this leader's group is with the roster, while members change.
@@ -46,8 +39,34 @@ impl Replica<'_> {
             _ => TELL_TICKS,
         };
         leading.told_roster = Some((report, ticks % TELL_TICKS));
-        if ticks >= TELL_TICKS {
+        if ticks < TELL_TICKS {
+            return;
+        }
+        if self.presence.rosters.is_placed(self.group.number) {
+            // The leader of the home group may have no replica of this one.
+            self.presence.rosters.pass_on(self.group.number, report);
+        } else {
             self.tell_others(&PeerMessage::Roster(report));
+        }
+    }
+
+    /// The home group tells all members what leaders of groups on this member say that not all members have.
+    pub(super) fn pass_reports_on(&mut self) {
+        for (group, report) in self.presence.rosters.take_passed_on() {
+            self.tell_others(&PeerMessage::RosterOf { group, report });
+        }
+    }
+
+    /// The home group's state says which groups this member is to have: it makes those that it lacks.
+    pub(super) fn follow_placement(&mut self, tree: &Tree) {
+        if !tree.groups().have_placement() {
+            return;
+        }
+        let own = member_number(self.presence.options.member).expect("the options name a member");
+        self.presence.placement.follow(own, tree);
+        for number in (1..tree.groups().count()).filter(|number| tree.has_replica(*number, own)) {
+            let founders = founders_of(tree, number).expect("the state says who founds its groups");
+            self.presence.new_groups.push(NewGroup { number, founders, is_first_time: false });
         }
     }
 
@@ -103,11 +122,4 @@ impl Replica<'_> {
             );
         }
     }
-}
-
-/// Logs that a change of members is refused.
-pub(super) fn tell_that_members_stay() {
-    tracing::error!(
-        "change of members refused: Raft groups are on some of the voters each (group_replicas), and are not placed again"
-    );
 }

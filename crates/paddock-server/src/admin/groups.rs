@@ -45,7 +45,7 @@ pub(super) fn groups(admin: &Admin, request: Request) -> Response {
     let away: Vec<Value> = (1..count)
         .filter(|group| !is_here(group))
         .map(|group| {
-            let replicas = tree.groups().founders(group).map(|founders| founders.voters);
+            let replicas = tree.placed(group);
             json!({ "group": group, "host": tree.host_of(admin.shared.config.member, group), "replicas": replicas })
         })
         .collect();

@@ -155,6 +155,13 @@ impl GroupChecks {
         }
     }
 
+    /// Voters of a group, and those of before while one set follows another; none if no member has come to any yet.
+    pub(crate) fn voters(&self, group: u32) -> impl Iterator<Item = &Vec<u64>> {
+        let membership = self.memberships.get(&group).map(|(_, membership)| membership);
+        let sets = membership.map(|membership| [&membership.voters, &membership.voters_outgoing]);
+        sets.into_iter().flatten().filter(|voters| !voters.is_empty())
+    }
+
     /// `allowed` are the voters of the ensemble, and those to be while they change: no group needs another member.
     pub(crate) fn check_voters(&self, allowed: &[MemberNumber]) -> Checked {
         for (group, (index, membership)) in &self.memberships {

@@ -6,6 +6,7 @@
 use std::any::Any;
 use std::collections::BTreeSet;
 use std::io;
+use std::ops::Range;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard};
 
@@ -126,8 +127,8 @@ impl SimDisk {
         Log::inspect(&self.memory, log_dir, &mut note).ok().map(|_| last)
     }
 
-    /// True if the member whose log this is takes part in elections of all groups up to this number, as far as its log can be read.
-    pub(crate) fn has_a_say(&self, log_dir: &Path, groups: u32) -> bool {
+    /// True if the member whose log this is takes part in elections of all these groups, as far as its log can be read.
+    pub(crate) fn has_a_say(&self, log_dir: &Path, mut groups: Range<u32>) -> bool {
         let (mut with_entries, mut silent) = (BTreeSet::new(), BTreeSet::new());
         let mut note = |record: Record<'_>| match record {
             Record::Entry { group, .. } | Record::Base { group, .. } => {
@@ -143,7 +144,7 @@ impl SimDisk {
             }
         };
         let is_readable = Log::inspect(&self.memory, log_dir, &mut note).is_ok();
-        is_readable && (0..groups).all(|group| with_entries.contains(&group) && !silent.contains(&group))
+        is_readable && groups.all(|group| with_entries.contains(&group) && !silent.contains(&group))
     }
 
     fn process(&self) -> MutexGuard<'_, DiskProcess> {

@@ -35,7 +35,7 @@ impl World {
             return Ok(());
         }
         let now_ms = self.now.0 as i64 / 1000;
-        if self.plan.settings.spares == 0 && !self.plan.settings.is_observer(member) {
+        if !self.plan.changes_members() && !self.plan.settings.is_observer(member) {
             let wall_ms = self.machines[usize::from(member) - 1].clock.now(self.now).wall_ms;
             self.checks.groups.note_clock(member, wall_ms - now_ms);
         }

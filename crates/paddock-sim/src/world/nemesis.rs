@@ -2,7 +2,7 @@
 
 use paddock_chance::Chance;
 use paddock_proto::MemberNumber;
-use paddock_replica::{GroupStanding, Role};
+use paddock_replica::{GroupStanding, Role, member_number};
 
 use super::{World, WorldEvent};
 use crate::checks::{Checked, ensure};
@@ -264,18 +264,23 @@ impl World {
             let awaits = |standing: &GroupStanding| {
                 standing.is_silent || standing.awaits_vote || standing.last_entry == 0
             };
-            is_other && (standings.len() < groups as usize || standings.iter().any(awaits))
+            let has_all = self.plan.settings.replicas > 0 || standings.len() >= groups as usize;
+            is_other && (!has_all || standings.iter().any(awaits))
         };
         // A group's own log says which voters it has; the groups come to the home group's members one after the other.
         if groups > 1 && self.machines.iter().any(learns) {
             return false;
         }
+        if self.plan.settings.replicas > 0 && !(1..groups).all(|group| self.may_lose_replica(member, group)) {
+            return false;
+        }
+        let groups = if self.plan.settings.replicas > 0 { 0..1 } else { 0..groups };
         let memberships = self.checks.truth.model().memberships();
         if self.plan.changes_members() && !memberships.is_empty() {
             let has_a_say = |number: &MemberNumber| {
                 let machine = machine_of(*number);
                 let mut machines = self.machines.iter().filter(|other| other.number == machine);
-                machine != member && machines.any(|machine| machine.has_a_say(groups))
+                machine != member && machines.any(|machine| machine.has_a_say(groups.clone()))
             };
             let is_left = |[voters, _]: &[Vec<MemberNumber>; 2]| {
                 let loses = voters.iter().any(|number| machine_of(*number) == member);
@@ -285,8 +290,24 @@ impl World {
         }
         let voters =
             || self.machines.iter().filter(|machine| !self.plan.settings.is_observer(machine.number));
-        let stay = |machine: &&Machine| machine.number != member && machine.has_a_say(groups);
+        let stay = |machine: &&Machine| machine.number != member && machine.has_a_say(groups.clone());
         2 * voters().filter(stay).count() > voters().count() || self.plan.settings.is_observer(member)
+    }
+
+    /// True if most voters of a group that not all members have keep their promises when a member loses its data.
+    fn may_lose_replica(&self, member: u8, group: u32) -> bool {
+        let keeps = |id: &&u64| {
+            let machine = member_number(**id).map(machine_of).filter(|machine| *machine != member);
+            let machine =
+                machine.and_then(|number| self.machines.iter().find(|other| other.number == number));
+            machine.is_some_and(|machine| machine.has_a_say(group..group + 1))
+        };
+        let is_of =
+            |voters: &Vec<u64>| voters.iter().any(|id| member_number(*id).map(machine_of) == Some(member));
+        let stays =
+            |voters: &Vec<u64>| !is_of(voters) || 2 * voters.iter().filter(keeps).count() > voters.len();
+        let mut known = self.checks.groups.voters(group).peekable();
+        known.peek().is_some() && known.all(stays)
     }
 
     /// The machine gets a new disk while it is down.

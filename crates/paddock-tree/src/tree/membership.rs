@@ -112,10 +112,6 @@ impl Tree {
             return Err(ErrorCode::BadArguments);
         }
         let target = real_members(target).ok_or(ErrorCode::BadArguments)?;
-        // Groups that not all members have are placed when they are founded, and their leaders do not hear of other members.
-        if self.groups.have_placement() {
-            return Err(ErrorCode::Unimplemented);
-        }
         if let Some(ensemble) = &mut self.ensemble {
             ensemble.target = Some(target);
         }

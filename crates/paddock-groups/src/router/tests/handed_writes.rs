@@ -8,7 +8,7 @@ use super::super::Order;
 use super::routed_pair::{ORIGIN, RoutedPair, SESSION};
 
 /// A pair whose session may write in the other group, and was shown a change of the home group at 30 that the other group's replica has not come to.
-fn attached() -> RoutedPair {
+pub(super) fn attached() -> RoutedPair {
     let mut pair = RoutedPair::new();
     let mut body = Vec::new();
     GroupsCommand::Attach { group: 1 }.encode(&mut body);
@@ -22,14 +22,14 @@ fn attached() -> RoutedPair {
     pair
 }
 
-fn create(pair: &mut RoutedPair, path: &str) {
+pub(super) fn create(pair: &mut RoutedPair, path: &str) {
     let mut body = Vec::new();
     encode::create_open(&mut body, path, None, CreateMode::Persistent);
     pair.hand_in_write(OpCode::Create, &body);
 }
 
 /// Orders of the last turn for a group: a stamp to come to, or a write to take.
-fn asked_of(pair: &RoutedPair, group: u32) -> Vec<Option<Zxid>> {
+pub(super) fn asked_of(pair: &RoutedPair, group: u32) -> Vec<Option<Zxid>> {
     let asked = pair.orders.iter().filter_map(|order| match order {
         Order::Mark { group: of, at_least } if *of == group => Some(Some(*at_least)),
         Order::Hand { group: of, input: ClientInput::Write { .. }, .. } if *of == group => Some(None),

@@ -7,9 +7,11 @@ use paddock_tree::{FeatureLevel, GroupFounders, RaisedLevel, SLOTS, Tree};
 
 use super::super::*;
 use crate::carrier::Carrier;
+use crate::hosting::Hosting;
 
 pub(super) const SESSION: SessionId = SessionId(7);
 pub(super) const ORIGIN: Origin = Origin { member: 1, incarnation: 1 };
+pub(super) const HOST: Origin = Origin { member: 2, incarnation: 1 };
 
 /// Bytes of a reply in front of its body: the length of the frame, xid, zxid and error.
 const REPLY_HEADER: usize = 4 + 4 + 8 + 4;
@@ -18,8 +20,12 @@ pub(super) struct RoutedPair {
     pub(super) home: State,
     pub(super) other: State,
     carrier: Carrier,
-    router: Router,
-    conn: ConnId,
+    pub(super) router: Router,
+    /// Another member, which can be the host of the other group and has the same states.
+    hosting: Hosting,
+    /// The member has no replica of the other group.
+    pub(super) is_away: bool,
+    pub(super) conn: ConnId,
     asked: Slot,
     out: Outboxes,
     /// Body of the last answer.
@@ -37,13 +43,15 @@ impl RoutedPair {
             tree
         };
         let (mut home, mut other) = (State::new(tree()), State::new(tree()));
-        home.tree_mut().found_groups(2, GroupFounders::default());
+        home.tree_mut().found_groups_with(2, GroupFounders::default(), 1);
         other.share_watches(home.watches());
         let router = Router::new(1, false, (ORIGIN, 0));
         let (conn, asked) = (ConnId::new(0, 1), Slot::default());
         let (out, answered, orders) = (Outboxes::new(1), Vec::new(), Vec::new());
         let carrier = Carrier::default();
-        let mut pair = RoutedPair { home, other, carrier, router, conn, asked, out, answered, orders };
+        let (hosting, is_away) = (Hosting::default(), false);
+        let mut pair =
+            RoutedPair { home, other, carrier, router, hosting, is_away, conn, asked, out, answered, orders };
         pair.write(0, 1, SESSION, OpCode::CreateSession, &1000_i32.to_be_bytes());
         pair.create(0, 2, "/a");
         pair.create(0, 3, "/b");
@@ -84,11 +92,22 @@ impl RoutedPair {
 
     /// A group carries out a write, in an entry with this floor, and its answers and events come to the router.
     pub(super) fn write(&mut self, group: u32, floor: i64, session: SessionId, op: OpCode, body: &[u8]) {
+        self.write_by(ORIGIN.member, (group, floor), session, (op, body));
+    }
+
+    /// As [`RoutedPair::write`], with a member that has taken the write.
+    pub(super) fn write_by(
+        &mut self,
+        member: MemberNumber,
+        (group, floor): (u32, i64),
+        session: SessionId,
+        (op, body): (OpCode, &[u8]),
+    ) {
         let (mut bytes, mut mail) = (Vec::new(), Outboxes::new(1));
         Command::encode(session, 5, IdList::NONE, op, body, &mut bytes);
         let state = if group == 0 { &mut self.home } else { &mut self.other };
         state.tree_mut().begin_entry(Zxid(floor));
-        state.apply(&Command::decode(&bytes).unwrap().taken_by(1), &mut mail).result.unwrap();
+        state.apply(&Command::decode(&bytes).unwrap().taken_by(member), &mut mail).result.unwrap();
         let items = state.tree_mut().take_applied_items();
         self.router.take_mail(group, &mut mail, &items, self.home.tree().zxid(), 2);
     }
@@ -135,9 +154,21 @@ impl RoutedPair {
         self.carrier.follow_home(self.home.tree());
         self.carrier.follow_group(1, self.other.tree());
         let settled = self.carrier.settled(1, self.home.tree().zxid());
-        let view = |state, settled| Some(GroupView { state, settled, origin: ORIGIN });
-        let views = [view(&self.home, Zxid(i64::MAX)), view(&self.other, settled)];
-        self.orders = self.router.work(&views, &HostChoice::new(), Zxid(0), &mut self.out);
+        let view = |state, settled, origin| Some(GroupView { state, settled, origin });
+        let views = |origin| [view(&self.home, Zxid(i64::MAX), origin), view(&self.other, settled, origin)];
+        let (mut own, mut hosts) = (views(ORIGIN), HostChoice::new());
+        if self.is_away {
+            own[1] = None;
+            hosts.insert(1, vec![HOST.member]);
+        }
+        self.orders = self.router.work(&own, &hosts, Zxid(0), &mut self.out);
+        for (_, group, frame) in self.router.frames() {
+            self.hosting.take_frame(ORIGIN.member, group, &frame).unwrap();
+        }
+        self.hosting.work(&views(HOST), HOST.member, Zxid(0));
+        for (_, group, frame) in self.hosting.frames() {
+            self.router.take_frame(HOST.member, group, &frame);
+        }
         let mut told = Vec::new();
         for (_, outbox) in self.out.iter_mut() {
             told.extend(outbox.iter().map(|(_, parcel)| match parcel {
@@ -146,6 +177,7 @@ impl RoutedPair {
                     ToldClient::Answer
                 }
                 Parcel::Event(bytes) | Parcel::SharedEvent(bytes) => ToldClient::Event(event_stamp(bytes)),
+                Parcel::Close => ToldClient::Close,
                 other => panic!("{other:?}"),
             }));
             outbox.clear();
@@ -158,4 +190,5 @@ impl RoutedPair {
 pub(super) enum ToldClient {
     Answer,
     Event(Option<Zxid>),
+    Close,
 }

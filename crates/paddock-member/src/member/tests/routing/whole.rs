@@ -25,7 +25,7 @@ impl Spread {
 
 fn files(disk: &MemDisk) -> AllFiles<'_> {
     let groups = group_files(disk, Path::new("/data"), Path::new("/data/log")).unwrap();
-    AllFiles { disk, path: Path::new("/data"), groups, is_alone: false }
+    AllFiles { disk, path: Path::new("/data"), groups, member: Some(1), is_alone: false }
 }
 
 fn join(files: &AllFiles<'_>) -> Result<DirectoryState, OfflineError> {
@@ -123,6 +123,17 @@ fn a_group_of_a_member_alone_gets_what_was_decided_for_it() {
     files.is_alone = true;
     let state = join(&files).unwrap();
     assert_eq!((has(&state, &both), state.earlier), ([true; 2], None));
+}
+
+#[test]
+fn a_group_that_has_left_the_member_is_missed() {
+    let mut spread = Spread::start_as(without_snapshots());
+    spread.spread();
+    let mut all = files(&spread.disk);
+    assert!(join(&all).is_ok());
+    let files = all.groups.get_mut(&GroupNumber(1)).unwrap();
+    files.entries.clear();
+    assert_eq!(join(&all).unwrap_err().to_string(), "/data has no Raft group 1");
 }
 
 #[test]
