@@ -29,13 +29,13 @@ fn leaders_of_groups_are_spread_and_spread_again() {
     let groups = GROUPS.to_string();
     let settings = [("paddock.group_count", groups.as_str())];
     let mut ensemble = Ensemble::start_with(3, &settings);
-    write(&ensemble, "/first");
+    write(&ensemble.hosts(), "/first");
     // Five groups beside the home group: one or two for each member.
     await_leads([0, 1, 2].map(|place| ensemble.at(place)), 1);
 
     assert!(ensemble.member(1).stop().success());
     await_leads([0, 2].map(|place| ensemble.at(place)), 2);
-    write(&ensemble, "/second");
+    write(&ensemble.hosts(), "/second");
     ensemble.member(1).spawn();
     ensemble.settle();
     await_leads([0, 1, 2].map(|place| ensemble.at(place)), 1);
@@ -48,7 +48,7 @@ fn leaders_of_groups_are_spread_and_spread_again() {
     }
     ensemble.settle();
     await_leads([0, 1, 2].map(|place| ensemble.at(place)), 1);
-    write(&ensemble, "/third");
+    write(&ensemble.hosts(), "/third");
 }
 
 /// Three members become four, the first one goes, and one that has died is replaced, while a client writes.
@@ -121,7 +121,8 @@ fn groups_are_placed_again_when_members_come_and_go() {
     let mut members: Vec<Server> = (1..=5).map(|id| start(id, 5)).collect();
     // The home group, and three of the five others.
     await_placed(&members, &[4; 5]);
-    create_administered(&hosts(&members), "/app");
+    write(&hosts(&members), "/app");
+    name_administrator_of(&hosts(&members));
     let stop = Arc::new(AtomicBool::new(false));
     let writer = thread::spawn({
         let (hosts, stop) = (hosts(&members[1..]), stop.clone());
@@ -163,12 +164,7 @@ fn groups_are_placed_again_when_members_come_and_go() {
     stop.store(true, Ordering::Relaxed);
     let acknowledged = writer.join().expect("the writer ends well");
     assert!(acknowledged.len() > 20, "only {} writes", acknowledged.len());
-    for (place, member) in members.iter().enumerate() {
-        let (names, alive) = list_below(&member.address().to_string());
-        let lost: Vec<&String> = acknowledged.iter().filter(|name| !names.contains(*name)).collect();
-        assert!(lost.is_empty(), "member {} lacks {lost:?}", place + 2);
-        assert!(alive.is_empty(), "ephemerals of a session that has ended: {alive:?}");
-    }
+    check_below(&members, &acknowledged);
 }
 
 /// Children of a split point go to all groups while a client writes, lists and holds ephemerals; members die, and nothing is lost.
@@ -184,7 +180,7 @@ fn children_of_a_split_point_are_spread_while_clients_write() {
     let mut ensemble = Ensemble::start_each(3, &server_lines(3), settings);
     name_administrator_of(&ensemble.hosts());
     await_leads([0, 1, 2].map(|place| ensemble.at(place)), 1);
-    write(&ensemble, "/app");
+    write(&ensemble.hosts(), "/app");
     let stop = Arc::new(AtomicBool::new(false));
     let writer = thread::spawn({
         let (hosts, stop) = (ensemble.hosts(), stop.clone());
@@ -204,12 +200,7 @@ fn children_of_a_split_point_are_spread_while_clients_write() {
     stop.store(true, Ordering::Relaxed);
     let acknowledged = writer.join().expect("the writer ends well");
     assert!(acknowledged.len() > 20, "only {} writes", acknowledged.len());
-    for place in 0..3 {
-        let (names, alive) = list_below(&ensemble.at(place).address().to_string());
-        let lost: Vec<&String> = acknowledged.iter().filter(|name| !names.contains(*name)).collect();
-        assert!(lost.is_empty(), "member {place} lacks {lost:?}");
-        assert!(alive.is_empty(), "ephemerals of a session that has ended: {alive:?}");
-    }
+    check_below((0..3).map(|place| ensemble.at(place)), &acknowledged);
 }
 
 /// Groups beside the home group are on three of five members each: every member serves all znodes, and has fewer groups than there are.
@@ -234,7 +225,7 @@ fn members_serve_groups_that_they_do_not_have() {
     };
     name_administrator_of(&ensemble.hosts());
     all(&ensemble, 1);
-    write(&ensemble, "/app");
+    write(&ensemble.hosts(), "/app");
     let stop = Arc::new(AtomicBool::new(false));
     let writer = thread::spawn({
         let (hosts, stop) = (ensemble.hosts(), stop.clone());
@@ -256,12 +247,7 @@ fn members_serve_groups_that_they_do_not_have() {
     stop.store(true, Ordering::Relaxed);
     let acknowledged = writer.join().expect("the writer ends well");
     assert!(acknowledged.len() > 20, "only {} writes", acknowledged.len());
-    for place in 0..MEMBERS {
-        let (names, alive) = list_below(&ensemble.at(place).address().to_string());
-        let lost: Vec<&String> = acknowledged.iter().filter(|name| !names.contains(*name)).collect();
-        assert!(lost.is_empty(), "member {place} lacks {lost:?}");
-        assert!(alive.is_empty(), "ephemerals of a session that has ended: {alive:?}");
-    }
+    check_below((0..MEMBERS).map(|place| ensemble.at(place)), &acknowledged);
 }
 
 /// Waits until these members have all groups and lead them together, each at least `least` of them, and wait for nothing in any.
@@ -303,8 +289,8 @@ fn await_counts(members: &[&Server], of_each: &[usize], least: usize) {
 }
 
 #[tokio::main(flavor = "current_thread")]
-async fn write(ensemble: &Ensemble, path: &str) {
-    let client = Client::connect(&ensemble.hosts(), ClientOptions::default()).await.expect("connect");
+async fn write(hosts: &str, path: &str) {
+    let client = Client::connect(hosts, ClientOptions::default()).await.expect("connect");
     client.create(path, b"data", CreateMode::Persistent).await.expect("create a znode");
     client.close().await.expect("close");
 }
@@ -336,14 +322,6 @@ async fn missing(hosts: &str, expected: &[String]) -> Vec<String> {
     client.sync("/").await.expect("there is a quorum");
     let there: HashSet<String> = client.get_children("/").await.expect("list").into_iter().collect();
     expected.iter().filter(|name| !there.contains(*name)).cloned().collect()
-}
-
-#[tokio::main(flavor = "current_thread")]
-async fn create_administered(hosts: &str, path: &str) {
-    let client = Client::connect(hosts, ClientOptions::default()).await.expect("connect");
-    client.create(path, b"", CreateMode::Persistent).await.expect("create a znode");
-    client.close().await.expect("close");
-    name_administrator(hosts).await;
 }
 
 #[tokio::main(flavor = "current_thread")]
@@ -379,6 +357,16 @@ async fn write_below_until(hosts: &str, stop: &AtomicBool) -> Vec<String> {
     }
     client.close().await.expect("close");
     acknowledged
+}
+
+/// Checks that each member has all znodes below the split point whose creation was acknowledged, and no ephemerals of the session that has ended.
+fn check_below<'a>(members: impl IntoIterator<Item = &'a Server>, acknowledged: &[String]) {
+    for (place, member) in members.into_iter().enumerate() {
+        let (names, alive) = list_below(&member.address().to_string());
+        let lost: Vec<&String> = acknowledged.iter().filter(|name| !names.contains(*name)).collect();
+        assert!(lost.is_empty(), "member {place} lacks {lost:?}");
+        assert!(alive.is_empty(), "ephemerals of a session that has ended: {alive:?}");
+    }
 }
 
 /// Children of the split point as one member has them, and the ephemerals below them.

@@ -123,9 +123,14 @@ impl Replica<'_> {
         if count > before {
             tracing::info!(groups = count, "number of Raft groups raised");
         }
+        self.note_own_groups(before, tree, is_first_time);
+    }
+
+    /// Notes which groups from the `first` on this member is to have by the home group's state: it makes those that it lacks.
+    pub(super) fn note_own_groups(&mut self, first: u32, tree: &Tree, is_first_time: bool) {
         let own = member_number(self.presence.options.member).expect("the options name a member");
         self.presence.placement.follow(own, tree);
-        for number in (before..count).filter(|number| tree.has_replica(*number, own)) {
+        for number in (first..tree.groups().count()).filter(|number| tree.has_replica(*number, own)) {
             let founders = founders_of(tree, number).expect("the state says who founds its groups");
             self.presence.new_groups.push(NewGroup { number, founders, is_first_time });
         }

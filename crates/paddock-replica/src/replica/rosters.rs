@@ -6,11 +6,9 @@
 
 use paddock_tree::{Roster, Tree};
 
-use super::{Replica, founders_of};
+use super::Replica;
 use crate::configuration::ConfigurationEntry;
 use crate::message::PeerMessage;
-use crate::presence::NewGroup;
-use crate::raft_id::member_number;
 use crate::rosters::RosterReport;
 
 /// Ticks after which the leader of a group tells again how far the group is.
@@ -59,14 +57,8 @@ impl Replica<'_> {
 
     /// The home group's state says which groups this member is to have: it makes those that it lacks.
     pub(super) fn follow_placement(&mut self, tree: &Tree) {
-        if !tree.groups().have_placement() {
-            return;
-        }
-        let own = member_number(self.presence.options.member).expect("the options name a member");
-        self.presence.placement.follow(own, tree);
-        for number in (1..tree.groups().count()).filter(|number| tree.has_replica(*number, own)) {
-            let founders = founders_of(tree, number).expect("the state says who founds its groups");
-            self.presence.new_groups.push(NewGroup { number, founders, is_first_time: false });
+        if tree.groups().have_placement() {
+            self.note_own_groups(1, tree, false);
         }
     }
 
