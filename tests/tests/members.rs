@@ -241,16 +241,50 @@ async fn a_member_that_lost_its_disk_gets_everything_again() {
         created.await.expect("create a znode");
     }
     members[2].server.kill();
-    let data = members[2].server.data_directory();
-    for name in ["log", "snapshots"] {
-        fs::remove_dir_all(data.join(name)).expect("lose the data");
-    }
-    fs::remove_file(data.join("identity")).expect("lose the data");
+    lose_data(&members[2]);
     members[2].server.spawn();
     members[2].wait_for_mode(&["follower"]);
     let reader = members[2].connect().await;
     reader.sync("/").await.expect("there is a quorum");
     assert_eq!(reader.get_children("/w").await.expect("list what is there").len(), 2000);
+}
+
+fn lose_data(member: &TestedMember) {
+    let data = member.server.data_directory();
+    for name in ["log", "snapshots"] {
+        fs::remove_dir_all(data.join(name)).expect("lose the data");
+    }
+    fs::remove_file(data.join("identity")).expect("lose the data");
+}
+
+/// Asks the member to lead until it does.
+fn make_leader(member: &TestedMember) {
+    let leads = || {
+        let _ = member.server.four_letter_word("rqld");
+        member.mode().as_deref() == Some("leader")
+    };
+    wait(leads, || format!("member {} is {:?} and not the leader", member.id, member.mode()));
+}
+
+#[tokio::test]
+async fn a_member_with_an_old_list_finds_a_leader_that_is_not_on_it() {
+    let mut members = three().await;
+    let mut away = members.pop().expect("there are three");
+    // Of two members the one with the higher number calls: once the leader, once the member that was away.
+    for number in [4, 0] {
+        away.server.kill();
+        let client = members[0].connect().await;
+        let leader = TestedMember::start(number, &members.iter().collect::<Vec<_>>());
+        client.reconfig(&leader.line, "", None).await.expect("it joins");
+        make_leader(&leader);
+        away.server.spawn();
+        away.wait_for_mode(&["follower"]);
+        away.server.kill();
+        lose_data(&away);
+        away.server.spawn();
+        away.wait_for_mode(&["follower"]);
+        members.push(leader);
+    }
 }
 
 #[tokio::test]

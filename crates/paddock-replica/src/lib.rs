@@ -60,6 +60,7 @@ mod stamps;
 mod sync_times;
 #[cfg(feature = "testing")]
 pub mod testing;
+mod told_members;
 
 pub use applied_log::{AppliedEntry, AppliedLog, NotKept};
 pub use batch::Batch;

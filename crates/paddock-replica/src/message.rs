@@ -12,6 +12,7 @@ use raft::eraftpb::{Entry, EntryType, Message, MessageType};
 use crate::configuration::is_readable;
 use crate::effects::SnapshotWrite;
 use crate::rosters::RosterReport;
+use crate::told_members::ListMark;
 use crate::{Cluster, Membership};
 
 /// The head of every message: the ensemble and the process that it comes from.
@@ -103,6 +104,13 @@ pub(crate) enum PeerMessage {
     WantsLead,
     /// The lines of the members in the sender's configuration, for the leader.
     FileList {
+        lines: String,
+    },
+    /// The sender knows no leader, and wants the receiver's list of members if that is newer than the one with this mark.
+    AskMembers(ListMark),
+    /// The members in the sender's state, and the zxid of the write that settled them.
+    Members {
+        version: i64,
         lines: String,
     },
     /// The sender leads a group beside the home group, and tells how far that is with a roster.
@@ -218,6 +226,8 @@ const FILE_LIST: u8 = 15;
 const ROSTER: u8 = 16;
 const CLOCK: u8 = 17;
 const ROSTER_OF: u8 = 18;
+const ASK_MEMBERS: u8 = 19;
+const MEMBERS: u8 = 20;
 
 /// Mark in front of the time of the sender's syncs behind a profile, in a sign of presence.
 const SYNC_MARK: [u8; 4] = *b"\0syn";
@@ -311,6 +321,16 @@ impl PeerMessage {
                 out.push(FILE_LIST);
                 out.put_string(lines);
             }
+            PeerMessage::AskMembers(ListMark { version, digest }) => {
+                out.push(ASK_MEMBERS);
+                out.put_i64(*version);
+                out.put_i64(*digest as i64);
+            }
+            PeerMessage::Members { version, lines } => {
+                out.push(MEMBERS);
+                out.put_i64(*version);
+                out.put_string(lines);
+            }
             PeerMessage::Roster(report) => {
                 out.push(ROSTER);
                 put_report(report, &mut out);
@@ -373,6 +393,13 @@ impl PeerMessage {
             PRESENT => Ok(decode_present(reader.rest())),
             WANTS_LEAD => Ok(PeerMessage::WantsLead),
             FILE_LIST => Ok(PeerMessage::FileList { lines: reader.string()?.to_owned() }),
+            ASK_MEMBERS => {
+                let (version, digest) = (reader.i64()?, reader.i64()? as u64);
+                Ok(PeerMessage::AskMembers(ListMark { version, digest }))
+            }
+            MEMBERS => {
+                Ok(PeerMessage::Members { version: reader.i64()?, lines: reader.string()?.to_owned() })
+            }
             ROSTER => read_report(&mut reader).map(PeerMessage::Roster),
             ROSTER_OF => {
                 let group = reader.i32()? as u32;
@@ -655,6 +682,8 @@ mod tests {
             }
         }
         check(PeerMessage::WantsLead);
+        check(PeerMessage::AskMembers(ListMark { version: 5, digest: u64::MAX }));
+        check(PeerMessage::Members { version: -1, lines: "server.1=a:1:2\n".to_owned() });
         let report = RosterReport { number: 3, is_ready: true, progress: 9 };
         check(PeerMessage::Roster(report));
         check(PeerMessage::RosterOf { group: 5, report });

@@ -16,6 +16,7 @@ use crate::rosters::Rosters;
 use crate::sessions::Sessions;
 use crate::stamps::MemberClocks;
 use crate::sync_times::SyncTimes;
+use crate::told_members::ToldMembers;
 use crate::{Cluster, Membership, Recovered, ReplicaOptions};
 
 /// One member of an ensemble, but for its groups. Each part has its own file, and does not know the others.
@@ -25,6 +26,7 @@ pub struct Presence {
     pub(crate) cluster: OwnCluster,
     pub(crate) processes: Processes,
     pub(crate) file_lists: FileLists,
+    pub(crate) told_members: ToldMembers,
     pub(crate) rosters: Rosters,
     pub(crate) placement: OwnPlacement,
     pub(crate) levels: FeatureLevels,
@@ -64,6 +66,7 @@ impl Presence {
             cluster: OwnCluster::new(recovered.cluster, &recovered.entries),
             processes: Processes::default(),
             file_lists: FileLists::new(&options.founding.members, options.founding.files_change_members),
+            told_members: ToldMembers::default(),
             rosters: Rosters::default(),
             placement: OwnPlacement::default(),
             levels: FeatureLevels::new(options.known_level, options.level_max),

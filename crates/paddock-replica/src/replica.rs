@@ -422,6 +422,7 @@ impl Replica<'_> {
     /// The part of a tick that a member does once: it does it with its home group.
     fn tick_member(&mut self, now: Now) {
         self.tell_presence(now);
+        self.seek_members();
         self.judge_clocks(now);
         if self.group.consensus.is_alone() {
             self.presence.contact.be_alone(now.monotonic_ms);
@@ -525,6 +526,7 @@ impl Replica<'_> {
         self.group.membership.follow(self.presence.options.member, tree, self.group.applied.index());
         if let Some(ensemble) = tree.ensemble() {
             self.presence.cluster.note_state(ensemble.cluster);
+            self.presence.told_members.follow(ensemble);
         }
     }
 

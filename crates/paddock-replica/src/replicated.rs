@@ -1,9 +1,12 @@
 //! State of a member together with its place in the log.
 
-use paddock_proto::{SessionId, Zxid};
+use std::collections::BTreeSet;
+
+use paddock_proto::{MemberNumber, SessionId, Zxid};
 use paddock_state::{MemberFacts, State, WatchTable};
 use paddock_tree::{OutcomeNote, Tree};
 
+use crate::raft_id::member_number;
 use crate::{AppliedLog, LogEntry, Membership};
 
 /// The state, the entry of the log that it was applied up to, and the membership as of that entry. All three change
@@ -112,6 +115,22 @@ impl Replicated {
     /// Takes the outcome of the next command of an entry; `None` if it had been applied before.
     pub(crate) fn note_outcome(&mut self, note: Option<OutcomeNote>) {
         self.applied_log.note(note);
+    }
+
+    /// Members with which the one that has this state is to have links: those in it, or in its configuration while the state names none, those that
+    /// take part as of the last entry applied, and those of whom others have told.
+    pub fn linked_members(
+        &self,
+        configured: impl IntoIterator<Item = MemberNumber>,
+        told: impl IntoIterator<Item = MemberNumber>,
+    ) -> BTreeSet<MemberNumber> {
+        let mut linked: BTreeSet<MemberNumber> = match self.tree().ensemble() {
+            Some(ensemble) => ensemble.all_members().map(|member| member.id).collect(),
+            None => configured.into_iter().collect(),
+        };
+        linked.extend(self.membership.all().filter_map(member_number));
+        linked.extend(told);
+        linked
     }
 
     pub fn membership(&self) -> &Membership {

@@ -45,6 +45,8 @@ fn describe_body(body: &[u8]) -> String {
             format!("greeting: {condition:?} term={term} leader={leader:?} {found:?} ruling={ruling:?}{you}")
         }
         Ok(PeerMessage::Present { .. }) => "present".to_owned(),
+        Ok(PeerMessage::AskMembers(mark)) => format!("asks for a list newer than {mark:?}"),
+        Ok(PeerMessage::Members { version, lines }) => format!("members at {version:#x}: {lines:?}"),
         Ok(PeerMessage::FileList { .. }) => "list of its file".to_owned(),
         Ok(PeerMessage::Clock { wall_ms }) => format!("its clock shows {wall_ms}"),
         Ok(PeerMessage::WantsLead) => "wants to lead".to_owned(),

@@ -4,6 +4,7 @@ pub(crate) mod beside;
 pub(crate) mod clock;
 pub(crate) mod disk;
 mod front;
+pub(crate) mod links;
 pub(crate) mod process;
 pub(crate) mod setup;
 pub(crate) mod shell;

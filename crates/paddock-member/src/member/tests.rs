@@ -4,7 +4,9 @@ use std::cell::{RefCell, RefMut};
 use std::path::Path;
 
 use paddock_proto::jute::{Reader, Writer};
-use paddock_proto::{AclList, ErrorCode, IdList, MemberNumber, OpCode, ReplyHeader, SessionId, Xid};
+use paddock_proto::{
+    AclList, EnsembleMember, ErrorCode, IdList, MemberNumber, OpCode, ReplyHeader, SessionId, Xid,
+};
 use paddock_replica::HeldState;
 use paddock_state::{ClientInput, ConnId, Now, Outboxes, Parcel, ProvenIds, RequestId};
 use paddock_storage::disk::DiskFault;
@@ -168,6 +170,8 @@ impl Shell for TestShell {
     }
 
     fn members_changed(&mut self) {}
+
+    fn members_told(&mut self, _: Vec<EnsembleMember>) {}
 
     fn raise_alarm(&mut self, member: MemberNumber) {
         panic!("a member alone differs from member {member}");

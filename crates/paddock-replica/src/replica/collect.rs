@@ -41,6 +41,9 @@ impl Replica<'_> {
         self.send_batches(now, effects);
         if self.group.is_home() {
             self.report_to_leader(now, effects);
+            if let Some(told) = self.presence.told_members.take_news() {
+                effects.told_members = Some(told);
+            }
         }
         self.propose();
         self.place_items(now, effects);

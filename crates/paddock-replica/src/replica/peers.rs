@@ -56,6 +56,13 @@ impl Replica<'_> {
         }
         match message {
             PeerMessage::Greeting(greeting) => self.on_greeting(from, envelope, greeting),
+            // A member without data belongs to no ensemble yet, and asks all the same.
+            PeerMessage::AskMembers(mark) => {
+                let answer = self.presence.told_members.answer(mark);
+                let answer = answer.map(|(version, lines)| PeerMessage::Members { version, lines }.encode());
+                self.group.outgoing.messages.extend(answer.map(|answer| (from, answer)));
+            }
+            PeerMessage::Members { version, lines } => self.presence.told_members.hear(version, &lines),
             message if self.cluster().shares_log_with(envelope.cluster) => {
                 self.on_log_message(now, (from, envelope.process), message);
             }
@@ -151,7 +158,7 @@ impl Replica<'_> {
             PeerMessage::Clock { wall_ms } => {
                 self.presence.clocks.hear(from, wall_ms, now.monotonic_ms);
             }
-            PeerMessage::Greeting(_) => {}
+            PeerMessage::Greeting(_) | PeerMessage::AskMembers(_) | PeerMessage::Members { .. } => {}
         }
     }
 
@@ -474,9 +481,23 @@ impl Replica<'_> {
         let is_founding = matches!(self.cluster(), Cluster::Proposed(_)) && !self.group.consensus.is_alone();
         if self.group.joining.has_questions() || is_founding {
             let question = self.greeting(Purpose::Question, None);
-            let asked =
-                self.group.joining.asked(&self.group.founding.membership, self.group.consensus.membership());
-            self.group.outgoing.messages.extend(asked.into_iter().map(|id| (id, question.clone())));
+            self.ask_all(&question);
+        }
+    }
+
+    /// Asks all members of which this one knows, in its configuration, its log or by answers.
+    fn ask_all(&mut self, question: &[u8]) {
+        let asked =
+            self.group.joining.asked(&self.group.founding.membership, self.group.consensus.membership());
+        self.group.outgoing.messages.extend(asked.into_iter().map(|id| (id, question.to_vec())));
+    }
+
+    /// Each tick of a member: one that knows no leader asks whether others are on the list by now.
+    pub(super) fn seek_members(&mut self) {
+        let has_leader =
+            self.group.consensus.is_alone() || self.group.consensus.leadership().leader.is_some();
+        if let Some(mark) = self.presence.told_members.tick(has_leader) {
+            self.ask_all(&PeerMessage::AskMembers(mark).encode());
         }
     }
 

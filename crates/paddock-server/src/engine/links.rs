@@ -1,6 +1,6 @@
 //! Links to the other members of the ensemble: their addresses, and the way of their messages to the engine.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::hash::{BuildHasher, RandomState};
 use std::net::{Ipv6Addr, SocketAddr};
 use std::sync::Arc;
@@ -10,8 +10,8 @@ use paddock_member::is_of_log;
 use paddock_os::LookUp;
 use paddock_os::binding::ListenAt;
 use paddock_proto::{MemberNumber, Reach};
+use paddock_replica::raft_id;
 use paddock_replica::{Cluster, Input, LogEntry};
-use paddock_replica::{member_number, raft_id};
 use paddock_tls::Tls;
 
 use crate::Config;
@@ -122,13 +122,21 @@ pub(crate) struct Addresses {
     /// Hosts and addresses of the configuration.
     configured: BTreeMap<MemberNumber, (String, String)>,
     known: BTreeMap<MemberNumber, String>,
+    /// Members of whom others have told, and whom the state does not name.
+    told: Vec<EnsembleMember>,
 }
 
 impl Addresses {
     pub(crate) fn new(config: &Config) -> Addresses {
         let configured = hosts_and_addresses(config);
         let known = configured.iter().map(|(id, (_, address))| (*id, address.clone())).collect();
-        Addresses { own: config.member, may_reconfig: config.may_reconfig(), configured, known }
+        Addresses {
+            own: config.member,
+            may_reconfig: config.may_reconfig(),
+            configured,
+            known,
+            told: Vec::new(),
+        }
     }
 
     /// Address at which to call a member of the ensemble. Images write 0.0.0.0 as a member's own host, and the first leader's file is
@@ -142,21 +150,28 @@ impl Addresses {
         }
     }
 
-    /// Links this member to those that the state names.
+    /// Others have told of these members, whom the state does not name yet.
+    pub(crate) fn hear(&mut self, told: Vec<EnsembleMember>) {
+        self.told = told;
+    }
+
+    /// Links this member to those that the state names, and to those that others have told of.
     pub(crate) fn follow(&mut self, shared: &Shared, links: &Links) {
         // The file may have been read again since.
         self.configured = hosts_and_addresses(&shared.settings());
         let state = shared.state.read();
-        let Some(ensemble) = state.tree().ensemble() else { return };
-        for member in ensemble.all_members() {
+        let ensemble = state.tree().ensemble();
+        for member in ensemble.iter().flat_map(|ensemble| ensemble.all_members()).chain(&self.told) {
             let address = self.of(member);
             self.known.insert(member.id, address);
         }
-        let mut members: BTreeSet<MemberNumber> = ensemble.all_members().map(|member| member.id).collect();
-        members.extend(state.membership().all().filter_map(member_number));
+        let told = self.told.iter().map(|member| member.id);
+        let mut members = state.linked_members(self.configured.keys().copied(), told);
         members.remove(&self.own);
         let peer = |id: MemberNumber| Some(PeerAddress { id, address: self.known.get(&id)?.clone() });
-        links.set_cluster(ensemble.cluster);
+        if let Some(ensemble) = ensemble {
+            links.set_cluster(ensemble.cluster);
+        }
         links.set_peers(members.into_iter().filter_map(peer).collect());
     }
 }

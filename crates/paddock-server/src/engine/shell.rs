@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use paddock_links::Links;
 use paddock_member::{Clock, Shell, SnapshotOrder, Taken};
-use paddock_proto::MemberNumber;
+use paddock_proto::{EnsembleMember, MemberNumber};
 use paddock_replica::{HeldState, Replicated};
 use paddock_state::{Now, Outboxes};
 use paddock_statistics::server_metrics::StartStep;
@@ -98,6 +98,11 @@ impl Shell for MemberShell {
         if let Some(links) = &self.links {
             self.addresses.follow(self.host.shared(), links);
         }
+    }
+
+    fn members_told(&mut self, told: Vec<EnsembleMember>) {
+        self.addresses.hear(told);
+        self.members_changed();
     }
 
     fn raise_alarm(&mut self, _: MemberNumber) {

@@ -15,6 +15,7 @@ use paddock_tree::FeatureLevel;
 use super::beside::{Beside, Others};
 use super::disk::SimDisk;
 use super::front::Workers;
+use super::links::SimLinks;
 use super::shell::{Locked, RoundOutput, SimShell, SnapshotDesk};
 use crate::time::SimDuration;
 
@@ -34,6 +35,7 @@ pub(crate) enum NextWork {
 pub(crate) struct SimProcess {
     member: Member,
     pub(crate) state: Rc<Locked>,
+    pub(crate) links: SimLinks,
     outboxes: Outboxes,
     desk: SnapshotDesk,
     workers: Workers,
@@ -61,12 +63,15 @@ impl SimProcess {
         now: Now,
     ) -> Result<SimProcess, MemberError> {
         let chance = Chance::of(config.seed, "sockets");
+        let founders = config.founding.membership.clone();
         let (member, state) = Member::recover(Arc::new(disk.clone()), config, &now)?;
+        let links = SimLinks::new(&founders, &state);
         let state = Rc::new(Locked::new(state));
         let mut process = SimProcess {
             workers: Workers::new(workers, settings, &state, chance),
             member,
             state,
+            links,
             outboxes: Outboxes::new(workers),
             desk: SnapshotDesk::default(),
             inbox: Vec::new(),
@@ -171,9 +176,20 @@ impl SimProcess {
         others: &mut dyn Others,
     ) -> Result<NextWork, MemberError> {
         let last_sync = self.last_sync;
-        let SimProcess { member, state, outboxes, desk, workers, inbox, .. } = self;
-        let mut shell =
-            SimShell { now, last_sync, disk, state, outboxes, workers, desk, inbox, round_output, others };
+        let SimProcess { member, state, links, outboxes, desk, workers, inbox, .. } = self;
+        let mut shell = SimShell {
+            now,
+            last_sync,
+            disk,
+            state,
+            links,
+            outboxes,
+            workers,
+            desk,
+            inbox,
+            round_output,
+            others,
+        };
         for _ in 0..ROUNDS_MAX {
             if self.is_carrying {
                 let synced = member.syncs();
@@ -209,15 +225,26 @@ impl SimProcess {
 
     /// The orderly end of a process whose engine rests.
     pub(crate) fn end(self, now: Now, disk: &SimDisk) -> Result<(), MemberError> {
-        let SimProcess { member, state, mut outboxes, mut desk, mut workers, mut inbox, last_sync, .. } =
-            self;
-        let (state, outboxes, desk, workers) = (&state, &mut outboxes, &mut desk, &mut workers);
+        let SimProcess {
+            member,
+            state,
+            mut links,
+            mut outboxes,
+            mut desk,
+            mut workers,
+            mut inbox,
+            last_sync,
+            ..
+        } = self;
+        let (state, links, outboxes) = (&state, &mut links, &mut outboxes);
+        let (desk, workers) = (&mut desk, &mut workers);
         let (inbox, round_output, others) = (&mut inbox, &mut RoundOutput::default(), &mut ());
         member.end(&mut SimShell {
             now,
             last_sync,
             disk,
             state,
+            links,
             outboxes,
             workers,
             desk,

@@ -5,7 +5,7 @@ use crate::numbering::machine_of;
 use std::cell::{Ref, RefCell, RefMut};
 
 use paddock_member::{Clock, Shell, SnapshotOrder, SnapshotWalk, StateLock, Taken};
-use paddock_proto::MemberNumber;
+use paddock_proto::{EnsembleMember, MemberNumber};
 use paddock_replica::{HeldState, Input, LogEntry, Replicated};
 use paddock_state::{Now, Outboxes};
 use paddock_storage::SnapshotError;
@@ -13,6 +13,7 @@ use paddock_storage::SnapshotError;
 use super::beside::{Beside, Others};
 use super::disk::SimDisk;
 use super::front::Workers;
+use super::links::SimLinks;
 use crate::time::SimDuration;
 
 #[derive(Debug)]
@@ -83,6 +84,7 @@ pub(crate) struct SimShell<'a> {
     pub(crate) last_sync: SimDuration,
     pub(crate) disk: &'a SimDisk,
     pub(crate) state: &'a Locked,
+    pub(crate) links: &'a mut SimLinks,
     pub(crate) outboxes: &'a mut Outboxes,
     pub(crate) workers: &'a mut Workers,
     pub(crate) desk: &'a mut SnapshotDesk,
@@ -168,8 +170,14 @@ impl Shell for SimShell<'_> {
         self.round_output.committed_in_groups.extend(entries.iter().map(|entry| (group, entry.clone())));
     }
 
-    /// Letters go to the members that are there.
-    fn members_changed(&mut self) {}
+    fn members_changed(&mut self) {
+        self.links.follow(&self.state.read());
+    }
+
+    fn members_told(&mut self, told: Vec<EnsembleMember>) {
+        self.links.hear(&told);
+        self.members_changed();
+    }
 
     fn raise_alarm(&mut self, member: MemberNumber) {
         self.round_output.differing.push(machine_of(member));

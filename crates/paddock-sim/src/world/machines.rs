@@ -499,10 +499,13 @@ impl World {
             self.queue.plan(late_until, WorldEvent::Letter { from, to, resets, bytes });
             return Ok(());
         }
-        let machine = self.machine(to);
-        if machine.process.is_none() {
+        let mut leads =
+            |from: u8, to: u8| self.machine(from).process.as_ref().map(|process| process.links.lead_to(to));
+        // A sender that has ended since had a link if the receiver has one.
+        if leads(from, to) == Some(false) || leads(to, from) != Some(true) {
             return Ok(());
         }
+        let machine = self.machine(to);
         if machine.is_deaf(now) {
             self.freeze(to, WorldEvent::Letter { from, to, resets, bytes });
             return Ok(());
