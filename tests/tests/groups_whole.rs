@@ -21,7 +21,7 @@ const GROUPS: usize = 4;
 const WITHIN: Duration = Duration::from_secs(60);
 const POLL: Duration = Duration::from_millis(50);
 
-/// Three members whose znodes below `/app` are spread over four groups.
+/// Members whose znodes below `/app` are spread over four groups.
 struct SpreadEnsemble {
     members: Ensemble,
     admins: Vec<String>,
@@ -30,20 +30,27 @@ struct SpreadEnsemble {
 }
 
 impl SpreadEnsemble {
+    /// Three members that have all groups.
     async fn start() -> SpreadEnsemble {
-        let (groups, ports) = (GROUPS.to_string(), [free_port(), free_port(), free_port()]);
+        SpreadEnsemble::start_with(3, &[], &[GROUPS; 3]).await
+    }
+
+    /// Members that have these numbers of groups.
+    async fn start_with(count: usize, more: &[(&str, &str)], groups_of_each: &[usize]) -> SpreadEnsemble {
+        let (groups, ports) = (GROUPS.to_string(), (0..count).map(|_| free_port()).collect::<Vec<_>>());
         let settings = |number: usize| {
             let own = [("paddock.group_count", groups.as_str()), ("paddock.split_points", "/app")];
-            let own = own.map(|(key, value)| (key.to_owned(), value.to_owned()));
-            own.into_iter().chain(admin_settings(ports[number - 1])).collect()
+            let own = own.iter().chain(more).map(|(key, value)| ((*key).to_owned(), (*value).to_owned()));
+            own.chain(admin_settings(ports[number - 1])).collect()
         };
-        let members = Ensemble::start_each(3, &server_lines(3), settings);
+        let members = Ensemble::start_each(count, &server_lines(count), settings);
         name_administrator(&members.hosts()).await;
         let desk = tempfile::tempdir().expect("make a directory");
         let auth = identity_file(desk.path());
         let admins = ports.iter().map(|port| format!("127.0.0.1:{port}")).collect();
         let spread = SpreadEnsemble { members, admins, desk, auth };
-        (0..3).for_each(|place| await_groups(spread.members.at(place), GROUPS));
+        let places = groups_of_each.iter().enumerate();
+        places.for_each(|(place, groups)| await_groups(spread.members.at(place), *groups));
         let client = spread.client().await;
         client.create("/app", b"", CreateMode::Persistent).await.expect("create the split point");
         for number in 0..40 {
@@ -230,8 +237,62 @@ fn copy(from: &Path, to: &Path) {
 #[tokio::test]
 async fn a_backup_of_a_member_that_runs_is_of_one_point_of_the_order() {
     let spread = SpreadEnsemble::start().await;
+    check_backups_under_load(&spread, 9).await;
+    for refused in [&["--with-log"][..], &["--incremental"]] {
+        let to = spread.path("backups/");
+        fs::create_dir_all(&to).expect("make a directory");
+        if refused == ["--incremental"] {
+            succeed(&["backup", &spread.admins[0], "--auth", &spread.auth, "--to", &to]);
+        }
+        let told =
+            refusal(&[&["backup", &spread.admins[0], "--auth", &spread.auth, "--to", &to], refused].concat());
+        assert!(told.contains("several Raft groups, whose logs are not copied"), "{told}");
+    }
+    let backups = files(Path::new(&spread.path("backups")));
+    let snapshot = backups.iter().find(|file| file.ends_with("snapshot")).expect("a backup has one");
+    let [file, state] = ["snapshot", "state"].map(|what| succeed(&["inspect", what, text(snapshot)]));
+    assert!(file.contains("entry     0 of term 0"), "{file}");
+    assert!(state.contains("72  /app\n"), "{state}");
+}
+
+/// No member of the five has all groups: others copy for it what it does not have.
+#[tokio::test]
+async fn a_backup_has_the_groups_that_are_on_other_members() {
+    // Group 1 is on members 2 to 4, group 2 on 3 to 5, group 3 on 4, 5 and 1.
+    let mut spread =
+        SpreadEnsemble::start_with(5, &[("paddock.group_replicas", "3")], &[2, 2, 3, 4, 3]).await;
+    check_backups_under_load(&spread, 5).await;
+    // Others have the groups of a member that is gone.
+    let seen = dumped(&spread.members.hosts());
+    spread.members.member(3).kill();
+    let (host, to, restored) = (&spread.admins[0], spread.path("last"), spread.path("restored-last"));
+    succeed(&["backup", host, "--auth", &spread.auth, "--to", &to]);
+    succeed(&["restore", "--from", &to, "--data-dir", &restored]);
+    assert_eq!(dumped(&restored), seen);
+    for place in [2, 4] {
+        spread.members.member(place).kill();
+    }
+    let told = refusal(&["backup", host, "--auth", &spread.auth, "--to", &spread.path("none")]);
+    assert!(
+        told.contains("could not be had: no member that has it is there")
+            || told.contains("has not come as far as the others")
+            || told.contains("not currently serving requests"),
+        "{told}"
+    );
+    for place in [0, 1] {
+        let left = files(&spread.members.at(place).data_directory());
+        let is_copy = |path: &std::path::PathBuf| {
+            path.parent() == Some(&spread.members.at(place).data_directory())
+                && path.to_string_lossy().contains("/snapshot-")
+        };
+        assert!(!left.iter().any(is_copy), "{left:?}");
+    }
+}
+
+/// Clients write in all groups, and slots go from group to group, while members are backed up in turn: each backup is of one point of the order, and has all.
+async fn check_backups_under_load(spread: &SpreadEnsemble, rounds: usize) {
     let client = spread.client().await;
-    let counters = Counters::of(&spread);
+    let counters = Counters::of(spread);
     for path in counters.iter().flat_map(|own| own.chain.iter().chain(&own.together)) {
         client.create(path, b"0", CreateMode::Persistent).await.expect("create a counter");
     }
@@ -254,8 +315,9 @@ async fn a_backup_of_a_member_that_runs_is_of_one_point_of_the_order() {
         })
     };
     let mut last = 0;
-    for round in 0..9 {
-        let (host, to) = (&spread.admins[round % 3], spread.path(&format!("backup-{round}")));
+    for round in 0..rounds {
+        let host = &spread.admins[round % spread.admins.len()];
+        let to = spread.path(&format!("backup-{round}"));
         succeed(&["backup", host, "--auth", &spread.auth, "--to", &to]);
         let restored = spread.path(&format!("restored-{round}"));
         succeed(&["restore", "--from", &to, "--data-dir", &restored]);
@@ -293,22 +355,6 @@ async fn a_backup_of_a_member_that_runs_is_of_one_point_of_the_order() {
     let restored = spread.path("restored");
     succeed(&["restore", "--from", &file, "--data-dir", &restored]);
     assert_eq!(dumped(&restored), seen);
-
-    for refused in [&["--with-log"][..], &["--incremental"]] {
-        let to = spread.path("backups/");
-        fs::create_dir_all(&to).expect("make a directory");
-        if refused == ["--incremental"] {
-            succeed(&["backup", &spread.admins[0], "--auth", &spread.auth, "--to", &to]);
-        }
-        let told =
-            refusal(&[&["backup", &spread.admins[0], "--auth", &spread.auth, "--to", &to], refused].concat());
-        assert!(told.contains("several Raft groups, whose logs are not copied"), "{told}");
-    }
-    let backups = files(Path::new(&spread.path("backups")));
-    let snapshot = backups.iter().find(|file| file.ends_with("snapshot")).expect("a backup has one");
-    let [file, state] = ["snapshot", "state"].map(|what| succeed(&["inspect", what, text(snapshot)]));
-    assert!(file.contains("entry     0 of term 0"), "{file}");
-    assert!(state.contains("73  /app\n"), "{state}");
     client.close().await.expect("close");
 }
 
@@ -328,7 +374,7 @@ async fn a_backup_without_a_quorum_fails_and_leaves_nothing() {
     let refused = told(&spread);
     assert!(
         refused.contains("has not come as far as the others within 10 seconds")
-            || refused.contains("not serving requests"),
+            || refused.contains("not currently serving requests"),
         "{refused}"
     );
     let left = files(&spread.members.at(0).data_directory());

@@ -12,6 +12,8 @@ const OF_GROUP: u8 = 0xFF;
 /// The first byte of a letter of a guest to its host about a group, and of one back.
 const TO_HOST: u8 = 0xFE;
 const TO_GUEST: u8 = 0xFD;
+/// The first byte of a message about the copy of a group, which the member's owner takes.
+const OF_COPIES: u8 = 0xFC;
 const HEAD_BYTES: usize = 1 + 4;
 
 /// The way of letters about a group.
@@ -36,6 +38,16 @@ pub(crate) fn open_letters(sealed: &[u8]) -> Option<(LetterWay, u32, &[u8])> {
     };
     let group = u32::from_be_bytes(*sealed.get(1..)?.first_chunk()?);
     Some((way, group, sealed.get(HEAD_BYTES..)?))
+}
+
+/// A message about the copy of a group between the owners of two members, as it is sent.
+pub fn seal_of_copies(message: &[u8]) -> Vec<u8> {
+    [&[OF_COPIES], message].concat()
+}
+
+/// A message about the copy of a group; `None` if the bytes are for the member itself.
+pub fn open_of_copies(sealed: &[u8]) -> Option<&[u8]> {
+    sealed.strip_prefix(&[OF_COPIES])
 }
 
 fn with_head(first: u8, group: u32, message: &[u8]) -> Vec<u8> {

@@ -27,9 +27,9 @@ mod shell;
 mod snapshots;
 mod whole;
 
-pub use addressed::is_of_log;
 #[cfg(feature = "testing")]
 pub use addressed::open_message;
+pub use addressed::{is_of_log, open_of_copies, seal_of_copies};
 pub use clock::{Clock, StateLock};
 pub use config::Config;
 pub use entry_stream::{EntryStreamError, EntryStreamReader, EntryStreamWriter, StreamEnd, StreamHead};
@@ -46,8 +46,11 @@ pub use offline::{
     read_whole_snapshot,
 };
 pub use recovery::RecoveryError;
-pub use running_whole::{GroupHandle, WholeCopy, WholeCopyError, remove_whole_copy};
+pub use running_whole::{
+    GroupCopy, GroupHandle, RunningFiles, WholeCopy, WholeCopyError, copy_path, read_copy, remove_copies,
+    remove_copy,
+};
 pub use settings::MemberSettings;
 pub use shell::Shell;
 pub use snapshots::{SnapshotOrder, SnapshotWalk, Taken};
-pub use whole::{DirectoryState, EarlierState};
+pub use whole::{DirectoryState, EarlierState, GroupCut};

@@ -35,31 +35,41 @@ impl Cut {
         Cut { stamp: home.zxid(), items }
     }
 
-    pub(crate) fn stamp(&self) -> Zxid {
-        self.stamp
+    /// The point as it lies in a group.
+    pub(crate) fn in_group(&self, group: u32) -> GroupCut {
+        let last_item = self.items.get(&group).copied().unwrap_or(0);
+        GroupCut { group, stamp: self.stamp, last_item }
     }
+}
 
-    fn last_item(&self, group: u32) -> u64 {
-        self.items.get(&group).copied().unwrap_or(0)
-    }
+/// A point of the order of all groups, as it lies in one of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct GroupCut {
+    /// Number of the group.
+    pub group: u32,
+    /// Zxid of the home group's state at the point.
+    pub stamp: Zxid,
+    /// Number of the last item that the home group has decided on by then for this group.
+    pub last_item: u64,
+}
 
-    /// True if a group's next command stands before this point: its zxid does, or an item comes behind it that was decided on before.
-    pub(crate) fn has(&self, group: u32, state: &Tree, next: &Command<'_>) -> bool {
-        let last = self.last_item(group);
+impl GroupCut {
+    /// True if the group's next command stands before this point: its zxid does, or an item comes behind it that was decided on before.
+    pub(crate) fn has(&self, state: &Tree, next: &Command<'_>) -> bool {
         match next.write {
-            Ok(Write::BetweenGroups(GroupsCommand::Item { number, .. })) => number <= last,
-            _ => state.next_zxid() <= self.stamp || state.received_items() < last,
+            Ok(Write::BetweenGroups(GroupsCommand::Item { number, .. })) => number <= self.last_item,
+            _ => state.next_zxid() <= self.stamp || state.received_items() < self.last_item,
         }
     }
 
-    /// True if a group's state lacks nothing that stands before this point.
-    pub(crate) fn is_reached_by(&self, group: u32, state: &Tree) -> bool {
-        state.zxid() >= self.stamp && state.received_items() >= self.last_item(group)
+    /// True if the group's state lacks nothing that stands before this point.
+    pub(crate) fn is_reached_by(&self, state: &Tree) -> bool {
+        state.zxid() >= self.stamp && state.received_items() >= self.last_item
     }
 
-    /// True if a group's state may have something that stands behind this point.
-    pub(crate) fn is_passed_by(&self, group: u32, state: &Tree) -> bool {
-        state.zxid() > self.stamp || state.received_items() > self.last_item(group)
+    /// True if the group's state may have something that stands behind this point.
+    pub(crate) fn is_passed_by(&self, state: &Tree) -> bool {
+        state.zxid() > self.stamp || state.received_items() > self.last_item
     }
 }
 
@@ -207,12 +217,12 @@ impl AllFiles<'_> {
         let (cut, groups) = (Cut::behind(&home), home.groups_with_znodes());
         let mut whole = WholeTree::begin(home);
         for group in groups {
-            let files = self.group(group)?;
+            let (files, cut) = (self.group(group)?, cut.in_group(group));
             let base = files.base(self.disk)?;
-            if cut.is_passed_by(group, &base) {
+            if cut.is_passed_by(&base) {
                 return Err(too_new(group));
             }
-            whole.add(&files.until(base, &mut |tree, command| cut.has(group, tree, command)));
+            whole.add(&files.until(base, &mut |tree, command| cut.has(tree, command)));
         }
         Ok(DirectoryState {
             tree: whole.finish(),

@@ -23,6 +23,7 @@ mod change_signal;
 mod clients;
 mod clock;
 mod config;
+mod copy_exchange;
 mod engine;
 mod engine_report;
 mod engines;

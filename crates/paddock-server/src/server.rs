@@ -33,6 +33,7 @@ use crate::memory_watch::MemoryWatch;
 use crate::operator::Operator;
 use crate::shared::Shared;
 use crate::timed_disk::TimedDisk;
+use crate::whole_copy::take_copy_message;
 use crate::{Config, ConfigChanges, Mirror, MirrorMode, mirror, permissions};
 use opening::{Opening, Running};
 use start_clock::StartClock;
@@ -82,8 +83,8 @@ impl Server {
         let start_clock = StartClock { clock, progress: &metrics.start_progress };
         let (member, state) = Member::recover(disk.clone(), config.of_member(), &start_clock)?;
         metrics.start.lock().recovery_ms = begun.elapsed().as_millis() as u64;
-        if let Err(error) = paddock_member::remove_whole_copy(disk.as_ref(), &config.data_dir) {
-            tracing::warn!(%error, "a copy of all groups that an earlier process has left is still there");
+        if let Err(error) = paddock_member::remove_copies(disk.as_ref(), &config.data_dir) {
+            tracing::warn!(%error, "copies of groups that an earlier process has left are still there");
         }
         permissions::warn_of_open_directories(config);
         let (shared, ports) = opening.share(state)?;
@@ -151,7 +152,7 @@ impl Server {
             owner.catch_up()?;
             check_ensemble(shared)?;
             owner.adopt(retired.serving);
-            engine.connect(&mut owner)?;
+            engine.connect(&mut owner, take_copy_message)?;
             let (runner, mut held) = (engine.clone(), retired.held);
             let thread = spawn("engine", move || runner.run(owner).map_err(ServerError::from));
             engine.hand_over(&mut held);
@@ -332,7 +333,7 @@ fn run_member(shared: &Arc<Shared>, member: Member) -> Result<Running, ServerErr
     let (mut owner, engine) = engine::new(shared, member);
     owner.catch_up()?;
     check_ensemble(shared)?;
-    engine.connect(&mut owner)?;
+    engine.connect(&mut owner, take_copy_message)?;
     let runner = engine.clone();
     let thread = spawn("engine", move || runner.run(owner).map_err(ServerError::from));
     Ok(Running { engine: EngineHandle::Member(engine), thread, housekeeping: Some(housekeeping) })

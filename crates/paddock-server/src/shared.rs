@@ -15,6 +15,7 @@ use crate::Config;
 use crate::audit::Audit;
 use crate::change_signal::ChangeSignal;
 use crate::clock::Clock;
+use crate::copy_exchange::CopyExchange;
 use crate::engine_report::{EngineBoard, EngineReport};
 use crate::lifecycle::Lifecycle;
 use crate::live::LiveConfig;
@@ -59,6 +60,10 @@ pub(crate) struct Shared {
     pub(crate) memory_pace: QuietPace,
     /// Held by the thread that takes a snapshot of all groups together.
     pub(crate) whole_snapshots: Mutex<()>,
+    /// Held by a thread that reads a single group for another member.
+    pub(crate) group_copies: Mutex<()>,
+    /// Copies of single groups that members ask each other for.
+    pub(crate) copy_exchange: CopyExchange,
 }
 
 impl Shared {
@@ -82,6 +87,8 @@ impl Shared {
             life: Lifecycle::default(),
             change_signal: ChangeSignal::default(),
             whole_snapshots: Mutex::default(),
+            group_copies: Mutex::default(),
+            copy_exchange: CopyExchange::default(),
             memory_pace: QuietPace::default(),
             live: LiveConfig::new(config.clone()),
             config,

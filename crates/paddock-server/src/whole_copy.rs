@@ -1,30 +1,31 @@
-//! A snapshot of all groups of this member as one tree, while znodes are spread over them. It is made by a thread of its own, from the member's files; the engine is
-//! only asked to let the groups go on, and its states are looked at for moments.
+//! A snapshot of all groups as one tree, while znodes are spread over them. It is made by a thread of its own, from the member's files; the engine is only asked to let
+//! the groups go on, and its states are looked at for moments. Groups that this member does not have are copied by others, which send their copies.
+
+mod fetching;
+mod making;
+mod waiting;
 
 use std::fs::File;
-use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use paddock_member::{GroupHandle, WholeCopy, WholeCopyError, remove_whole_copy};
+use paddock_member::{GroupHandle, RunningFiles, WholeCopy, WholeCopyError, remove_copy};
 use paddock_os::threads::try_spawn;
-use paddock_proto::Zxid;
-use paddock_storage::{Disk, LiveLogError, OsDisk, SnapshotError};
+use paddock_proto::{MemberNumber, Zxid};
+use paddock_storage::SnapshotError;
 use paddock_tls::with_causes;
 use paddock_tree::Tree;
 
+use self::fetching::{FetchError, Fetching};
+use self::waiting::{AskedGroups, PATIENCE, files_of, read_patiently};
+use crate::copy_exchange::{CopyAnswer, CopyMessage, PieceQuestion};
 use crate::engine::{MemberHandle, step_back};
 use crate::operator::Operator;
 use crate::shared::Shared;
 
-/// Time in which all groups have to come to a point of their order.
-const PATIENCE: Duration = Duration::from_secs(10);
-/// Pause between two looks at how far they have come.
-const POLL: Duration = Duration::from_millis(2);
-/// Pause before the log is looked at again that is not on this member's disk yet.
-const DISK_PAUSE: Duration = Duration::from_millis(50);
-/// Time after which a group that has not come so far is asked again: what asked it may be lost with its leader.
-const ASKED_AGAIN: Duration = Duration::from_secs(1);
-/// Number of points that are tried. A snapshot may be taken, and log let go, between the choice of a point and the copy.
+pub(crate) use self::making::take_copy_message;
+
+/// Number of points that are tried. A snapshot may be taken, and log let go, between the choice of a point and the copy, and a member that was asked for a
+/// group may end.
 const ATTEMPTS: usize = 5;
 
 /// A snapshot that has all znodes.
@@ -53,12 +54,27 @@ pub enum WholeSnapshotError {
         /// Number of the group; 0 for the home group.
         group: u32,
     },
+    /// The member does not have the group, and those that have it did not give it.
+    #[error("Raft group {group}, which is on other members, could not be had: {reason}")]
+    Away {
+        /// Number of the group.
+        group: u32,
+        /// Reason for which the last attempt has failed.
+        reason: String,
+    },
     /// The files of the member could not be read, or went too fast.
     #[error("the groups' files could not be copied: {0}")]
     Copy(String),
     /// The operating system has no thread for the copy.
     #[error("the system has no thread for the copy")]
     NoThread,
+}
+
+impl WholeSnapshotError {
+    /// True if it is of no use to try again.
+    fn is_final(&self) -> bool {
+        !matches!(self, WholeSnapshotError::Copy(_) | WholeSnapshotError::Away { .. })
+    }
 }
 
 impl From<WholeCopyError> for WholeSnapshotError {
@@ -107,23 +123,21 @@ impl Operator {
 }
 
 fn take(shared: &Shared, member: &MemberHandle) -> Result<WholeSnapshot, WholeSnapshotError> {
-    let (disk, config): (Arc<dyn Disk>, _) = (Arc::new(OsDisk), &shared.config);
-    let started = Instant::now();
-    let mut attempts = ATTEMPTS;
+    let (files, started) = (files_of(shared), Instant::now());
+    let (mut attempt, mut at_least) = (0, Zxid(0));
     let (copy, mut tree) = loop {
-        let copy = reach(shared, member)?;
-        attempts -= 1;
-        match read(&copy, shared, &disk) {
-            Ok(tree) => break (copy, tree),
-            Err(error) if attempts > 0 => tracing::debug!(%error, "copy of all groups is tried again"),
-            Err(error) => return Err(error.into()),
+        match try_once(shared, member, &files, (attempt, at_least)) {
+            Ok(found) => break found,
+            Err(FailedAttempt { error, passed }) if attempt + 1 < ATTEMPTS && !error.is_final() => {
+                tracing::debug!(error = with_causes(&error), "copy of all groups is tried again");
+                (attempt, at_least) = (attempt + 1, passed.map_or(at_least, |at| at.max(at_least)));
+            }
+            Err(FailedAttempt { error, .. }) => return Err(error),
         }
     };
-    let written = copy.write(&disk, &config.data_dir, &mut tree);
-    let opened = written
-        .map_err(WholeSnapshotError::from)
-        .and_then(|path| File::open(&path).map_err(|error| WholeSnapshotError::Copy(error.to_string())));
-    remove_whole_copy(disk.as_ref(), &config.data_dir)?;
+    let written = copy.write(&files, &mut tree).map_err(WholeSnapshotError::from)?;
+    let opened = File::open(&written).map_err(|error| WholeSnapshotError::Copy(error.to_string()));
+    remove_copy(files.disk.as_ref(), &written)?;
     let file = opened?;
     let (zxid, znodes) = (tree.zxid().0, tree.node_count());
     let seconds = format!("{:.2}", started.elapsed().as_secs_f64());
@@ -131,74 +145,85 @@ fn take(shared: &Shared, member: &MemberHandle) -> Result<WholeSnapshot, WholeSn
     Ok(WholeSnapshot { file, zxid })
 }
 
-/// Reads the state at a point. What others have committed may come to this member's disk a little later.
-fn read(copy: &WholeCopy, shared: &Shared, disk: &Arc<dyn Disk>) -> Result<Tree, WholeCopyError> {
-    let deadline = Instant::now() + PATIENCE;
-    loop {
-        let read = copy.read(disk, &shared.config.data_dir, &shared.config.log_dir());
-        if !matches!(read, Err(WholeCopyError::Log(LiveLogError::NotYet { .. })))
-            || Instant::now() >= deadline
-        {
-            return read;
-        }
-        std::thread::sleep(DISK_PAUSE);
+/// Reason for which an attempt has failed.
+struct FailedAttempt {
+    error: WholeSnapshotError,
+    /// Zxid of a snapshot that is behind the point.
+    passed: Option<Zxid>,
+}
+
+impl<E: Into<WholeSnapshotError>> From<E> for FailedAttempt {
+    fn from(error: E) -> FailedAttempt {
+        FailedAttempt { error: error.into(), passed: None }
     }
 }
 
-/// Chooses a point behind all that any group has, and waits until all groups have come to it.
-fn reach(shared: &Shared, member: &MemberHandle) -> Result<WholeCopy, WholeSnapshotError> {
-    let deadline = Instant::now() + PATIENCE;
-    let handles = member.group_handles(PATIENCE).ok_or(WholeSnapshotError::NoMember)?;
-    let mut asked = AskedGroups { member, deadline, last: None };
-    let home = shared.state.read().tree().zxid();
-    // The snapshots that there are have to stand before the point.
-    let newest = handles.iter().map(GroupHandle::zxid).fold(home, Zxid::max);
-    let mut copy = loop {
-        let found = {
-            let state = shared.state.read();
-            (state.tree().zxid() >= newest).then(|| WholeCopy::begin(&state)).flatten()
+/// Copies all groups at a point with at least this zxid. With each attempt other members are asked for the groups that this one does not have.
+fn try_once(
+    shared: &Shared,
+    member: &MemberHandle,
+    files: &RunningFiles,
+    (attempt, at_least): (usize, Zxid),
+) -> Result<(WholeCopy, Tree), FailedAttempt> {
+    let places = member.group_places(PATIENCE).ok_or(WholeSnapshotError::NoMember)?;
+    let mut asked = AskedGroups::new(member);
+    let mut copy = begin_behind_all(shared, &places.handles, at_least, &mut asked)?;
+    let mut fetching = Vec::new();
+    for cut in copy.away() {
+        let hosts = places.hosts.get(&cut.group).filter(|hosts| !hosts.is_empty());
+        let no_host = || WholeSnapshotError::Away {
+            group: cut.group,
+            reason: "no member that has it is there".to_owned(),
         };
-        match found {
-            Some(copy) => break copy,
-            None => asked.wait([0], newest)?,
-        }
-    };
-    asked.last = None;
+        let hosts = hosts.ok_or_else(no_host)?;
+        fetching.push((cut.group, Fetching::begin(shared, member, hosts[attempt % hosts.len()], *cut)));
+    }
+    asked.begin_anew();
     loop {
-        let awaited = copy.await_groups(&handles)?;
+        let awaited = copy.await_groups();
         if awaited.is_empty() {
-            return Ok(copy);
+            break;
         }
         asked.wait(awaited, copy.stamp())?;
     }
-}
-
-/// Groups that are asked to go on.
-struct AskedGroups<'a> {
-    member: &'a MemberHandle,
-    deadline: Instant,
-    /// Time at which they were asked last.
-    last: Option<Instant>,
-}
-
-impl AskedGroups<'_> {
-    /// Asks groups for a zxid, unless they were asked of late, and lets a moment pass.
-    fn wait(
-        &mut self,
-        groups: impl IntoIterator<Item = u32>,
-        at_least: Zxid,
-    ) -> Result<(), WholeSnapshotError> {
-        let now = Instant::now();
-        let mut groups = groups.into_iter().peekable();
-        if now >= self.deadline {
-            let group = groups.peek().copied().unwrap_or(0);
-            return Err(WholeSnapshotError::Behind { group });
-        }
-        if self.last.is_none_or(|last| now - last >= ASKED_AGAIN) {
-            self.last = Some(now);
-            groups.for_each(|group| self.member.mark(group, at_least));
-        }
-        std::thread::sleep(POLL);
-        Ok(())
+    let mut whole = read_patiently(|| copy.read(files))?;
+    for (group, fetching) in fetching {
+        let found = fetching.finish(files).map_err(|error| FailedAttempt {
+            passed: if let FetchError::Passed(at) = error { Some(at) } else { None },
+            error: error.into_whole(group),
+        });
+        whole.add(&found?);
     }
+    Ok((copy, whole.finish()))
+}
+
+/// Chooses a point behind all that any group of this member has: the snapshots that there are have to stand before it.
+fn begin_behind_all(
+    shared: &Shared,
+    handles: &[GroupHandle],
+    at_least: Zxid,
+    asked: &mut AskedGroups<'_>,
+) -> Result<WholeCopy, WholeSnapshotError> {
+    let home = shared.state.read().tree().zxid();
+    let newest = handles.iter().map(GroupHandle::zxid).fold(home.max(at_least), Zxid::max);
+    loop {
+        let found = {
+            let state = shared.state.read();
+            (state.tree().zxid() >= newest).then(|| WholeCopy::begin(&state, handles)).flatten()
+        };
+        match found {
+            Some(copy) => return Ok(copy),
+            None => asked.wait([0], newest)?,
+        }
+    }
+}
+
+/// Asks a member for a piece of a copy.
+fn ask(member: &MemberHandle, host: MemberNumber, question: PieceQuestion) {
+    member.send(host, &CopyMessage::Question(question).encode());
+}
+
+/// Answers a member that asks for a copy.
+fn send(member: &MemberHandle, to: MemberNumber, copy: u64, answer: CopyAnswer) {
+    member.send(to, &CopyMessage::Answer { copy, answer }.encode());
 }

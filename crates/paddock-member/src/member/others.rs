@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use paddock_groups::Router;
-use paddock_proto::Zxid;
+use paddock_proto::{MemberNumber, Zxid};
 use paddock_replica::{
     Effects, Group, GroupStanding, HardState, MemberFacts, Membership, NewGroup, Recovered, Replica,
     Replicated, Standing, founders_of, raft_id,
@@ -61,6 +61,12 @@ impl Member {
         let state = |group: &MemberGroup| Some(GroupHandle::new(group.number.0, group.own_state.clone()?));
         let serving = self.groups.iter().filter(|group| self.presence.serves(group.number.0));
         serving.filter_map(state).collect()
+    }
+
+    /// Members to ask for what is in a group that this one does not serve, those first that are to be asked first. `home` is the home group's state.
+    pub fn hosts_of_others(&self, home: &Tree, now: Now) -> BTreeMap<u32, Vec<MemberNumber>> {
+        let others = (1..home.groups().count()).filter(|group| !self.presence.serves(*group));
+        others.map(|group| (group, self.presence.hosts_of(home, group, now))).collect()
     }
 
     /// Asks a group, if this member has it, for a transaction with a zxid that is not below this one, and changes nothing.

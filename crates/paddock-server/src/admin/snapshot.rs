@@ -73,7 +73,9 @@ fn take_whole(admin: &Admin) -> Result<(File, i64), Failure> {
     let taken = admin.operator.take_whole_snapshot().map_err(|error| {
         tracing::warn!(%error, "no snapshot over HTTP");
         let status = match error {
-            WholeSnapshotError::Behind { .. } => StatusCode::SERVICE_UNAVAILABLE,
+            WholeSnapshotError::Behind { .. } | WholeSnapshotError::Away { .. } => {
+                StatusCode::SERVICE_UNAVAILABLE
+            }
             _ => StatusCode::INTERNAL_SERVER_ERROR,
         };
         Failure::new(status, format!("The snapshot failed: {error}"))

@@ -10,15 +10,15 @@ use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
-use paddock_member::{GroupHandle, Member, MemberError};
-use paddock_proto::Zxid;
+use paddock_member::{Member, MemberError, seal_of_copies};
+use paddock_proto::{MemberNumber, Zxid};
 use paddock_replica::Input;
 use paddock_state::ClientInput;
 use paddock_statistics::request_times;
 
 use super::combining::CombiningLock;
 use super::links::{self, Delivery};
-use super::owner::{Engine, Message, TurnEnd};
+use super::owner::{Engine, GroupPlaces, Message, TurnEnd};
 use super::shell::MemberShell;
 use crate::error::ServerError;
 use crate::host::EngineHost;
@@ -53,14 +53,23 @@ pub(crate) struct MemberHandle {
 }
 
 impl MemberHandle {
-    /// Links the member to the others of its ensemble, if there are any. Their messages come to this engine.
-    pub(crate) fn connect(&self, engine: &mut Engine) -> Result<(), ServerError> {
+    /// Links the member to the others of its ensemble, if there are any. Their messages come to this engine, and those about copies of groups go
+    /// to `take_of_copies`.
+    pub(crate) fn connect(
+        &self,
+        engine: &mut Engine,
+        take_of_copies: fn(&Arc<Shared>, &MemberHandle, MemberNumber, &[u8]),
+    ) -> Result<(), ServerError> {
         let (cluster, process) = engine.identity();
         let handle = self.clone();
         let burst = Burst::default();
-        let links = links::start(&self.shared, cluster, process, move |input, bytes, delivery| {
-            handle.take_of_link(input, bytes, delivery, &burst);
-        })?;
+        let of_copies = self.clone();
+        let links = links::start(
+            &self.shared,
+            (cluster, process),
+            move |input, bytes, delivery| handle.take_of_link(input, bytes, delivery, &burst),
+            move |from, message| take_of_copies(&of_copies.shared, &of_copies, from, message),
+        )?;
         engine.connect(links);
         Ok(())
     }
@@ -151,10 +160,15 @@ impl MemberHandle {
     }
 
     /// The states of the groups beside the home group; `None` if the engine has ended, or does not answer in this time.
-    pub(crate) fn group_handles(&self, within: Duration) -> Option<Vec<GroupHandle>> {
-        let (to, handles) = crossbeam_channel::bounded(1);
-        self.take(Message::GroupHandles(to), 0, || {});
-        handles.recv_timeout(within).ok()
+    pub(crate) fn group_places(&self, within: Duration) -> Option<GroupPlaces> {
+        let (to, places) = crossbeam_channel::bounded(1);
+        self.take(Message::GroupPlaces(to), 0, || {});
+        places.recv_timeout(within).ok()
+    }
+
+    /// Sends a message about copies of groups to another member. It may be lost.
+    pub(crate) fn send(&self, to: MemberNumber, message: &[u8]) {
+        self.take(Message::Send { to, message: seal_of_copies(message) }, 0, || {});
     }
 
     /// Asks a group for a transaction with a zxid that is not below this one.

@@ -6,7 +6,7 @@ use std::net::{Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 
 use paddock_links::{LinkEvent, LinkOptions, Links, MESSAGE_BYTES_MAX, PeerAddress, Timing};
-use paddock_member::is_of_log;
+use paddock_member::{is_of_log, open_of_copies};
 use paddock_os::LookUp;
 use paddock_os::binding::ListenAt;
 use paddock_proto::{MemberNumber, Reach};
@@ -36,12 +36,13 @@ pub(super) enum Delivery {
     Slow,
 }
 
-/// Links to all other members; `None` for a member alone. Inputs of the engine go to `deliver`, each with the bytes of its message.
+/// Links to all other members; `None` for a member alone. Inputs of the engine go to `deliver`, each with the bytes of its message, and messages about
+/// copies of groups to `take_of_copies`.
 pub(super) fn start(
     shared: &Arc<Shared>,
-    cluster: Cluster,
-    process: u64,
+    (cluster, process): (Cluster, u64),
     deliver: impl Fn(Input, usize, Delivery) + Send + Sync + 'static,
+    take_of_copies: impl Fn(MemberNumber, &[u8]) + Send + Sync + 'static,
 ) -> Result<Option<Links>, ServerError> {
     let config = &shared.config;
     let Some(ensemble) = &config.ensemble else { return Ok(None) };
@@ -68,6 +69,9 @@ pub(super) fn start(
     let of_links = shared.clone();
     let links = Links::start(options, move |event| match event {
         LinkEvent::Message { from, bytes, is_last } => {
+            if let Some(message) = open_of_copies(&bytes) {
+                return take_of_copies(from, message);
+            }
             let delivery = match is_of_log(&bytes) {
                 true if is_last => Delivery::Last,
                 true => Delivery::Followed,

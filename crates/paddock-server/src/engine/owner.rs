@@ -3,14 +3,15 @@
 //! The engine takes all that waits, writes it with one sync, applies what is committed and answers. While it syncs, the next
 //! requests gather, so a slow disk makes larger batches and not a longer queue.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, Sender, TryRecvError};
 use paddock_links::Links;
-use paddock_member::{GroupHandle, Member, MemberError, Shell, Work};
-use paddock_proto::Zxid;
+use paddock_member::{Clock, GroupHandle, Member, MemberError, Shell, Work};
+use paddock_proto::{MemberNumber, Zxid};
 use paddock_replica::{Cluster, Input};
 use paddock_state::{ClientInput, Serving};
 use paddock_statistics::request_times::Stage;
@@ -43,9 +44,19 @@ pub(super) enum Message {
     /// An order to take a snapshot, whatever has been written since the last one.
     Snapshot,
     /// The states of the groups beside the home group are to be looked at.
-    GroupHandles(Sender<Vec<GroupHandle>>),
+    GroupPlaces(Sender<GroupPlaces>),
+    /// Another member is to have these bytes.
+    Send { to: MemberNumber, message: Vec<u8> },
     /// A group is to take a zxid that is not below this one.
     Mark { group: u32, at_least: Zxid },
+}
+
+/// Groups beside the home group that this member serves, and the others.
+#[derive(Debug)]
+pub(crate) struct GroupPlaces {
+    pub(crate) handles: Vec<GroupHandle>,
+    /// Members that have the others and are there, those first that are to be asked first.
+    pub(crate) hosts: BTreeMap<u32, Vec<MemberNumber>>,
 }
 
 #[derive(Debug)]
@@ -160,8 +171,12 @@ impl Engine {
                     Shell::members_changed(&mut self.shell);
                 }
                 Ok(Message::Snapshot) => self.member.want_snapshot(),
-                // Who asked may have given up.
-                Ok(Message::GroupHandles(to)) => drop(to.send(self.member.group_handles())),
+                // The thread that asked may have given up.
+                Ok(Message::GroupPlaces(to)) => drop(to.send(self.group_places())),
+                Ok(Message::Send { to, message }) => {
+                    self.shell.send(to, message);
+                    self.shell.flush();
+                }
                 Ok(Message::Mark { group, at_least }) => self.member.mark_group(group, at_least),
                 Err(TryRecvError::Empty) => break,
                 Err(TryRecvError::Disconnected) => {
@@ -196,6 +211,11 @@ impl Engine {
     /// Removes some of the watches that connections have left behind, if it is time.
     pub(super) fn sweep_watches(&mut self) {
         self.shell.host.sweep_watches();
+    }
+
+    fn group_places(&self) -> GroupPlaces {
+        let hosts = self.member.hosts_of_others(self.shared.state.read().tree(), self.shell.now());
+        GroupPlaces { handles: self.member.group_handles(), hosts }
     }
 
     fn report(&self) -> EngineReport {

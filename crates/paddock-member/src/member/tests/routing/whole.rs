@@ -5,7 +5,9 @@ use std::path::Path;
 use super::*;
 use crate::config::HOME;
 use crate::offline::{OfflineError, group_files, make_directory, read_directory, read_whole_snapshot};
-use crate::running_whole::{WholeCopy, WholeCopyError, remove_whole_copy};
+use crate::running_whole::{
+    GroupCopy, RunningFiles, WholeCopy, WholeCopyError, copy_path, read_copy, remove_copies, remove_copy,
+};
 use crate::whole::{AllFiles, DirectoryState, GroupFiles};
 
 /// No snapshot is taken by itself: the log has everything.
@@ -20,6 +22,11 @@ impl Spread {
     fn newest(&self) -> Zxid {
         let home = self.stage.shell.state.0.borrow().tree().zxid();
         self.stage.member.group_handles().iter().map(|handle| handle.zxid()).fold(home, Zxid::max)
+    }
+
+    fn running_files(&self) -> RunningFiles {
+        let data_dir = config().data_dir;
+        RunningFiles { disk: Arc::new(self.disk.clone()), log_dir: data_dir.join("log"), data_dir }
     }
 }
 
@@ -165,8 +172,8 @@ fn a_copy_of_a_member_that_runs_has_what_stands_before_its_point_and_no_more() {
     spread.stage.member.mark_group(0, Zxid(spread.newest().0 + 1));
     spread.settle();
     let handles = spread.stage.member.group_handles();
-    let mut copy = WholeCopy::begin(&spread.stage.shell.state.0.borrow()).unwrap();
-    let awaited = copy.await_groups(&handles).unwrap();
+    let mut copy = WholeCopy::begin(&spread.stage.shell.state.0.borrow(), &handles).unwrap();
+    let awaited = copy.await_groups();
     assert_eq!(awaited, [1, 2, 3].into(), "the home group has just gone on");
     spread.ask_get(POINT, false);
     let stat = Stat::decode(&mut Reader::new(&spread.reply().body[8..])).unwrap();
@@ -177,34 +184,63 @@ fn a_copy_of_a_member_that_runs_has_what_stands_before_its_point_and_no_more() {
     later.iter().for_each(|path| assert_eq!(spread.create(path).error, None));
     spread.ask(OpCode::Multi, multi(&both.each_ref().map(String::as_str), &[]), true);
     assert_eq!(spread.reply().error, None);
-    assert!(copy.await_groups(&handles).unwrap().is_empty());
-    let disk: Arc<dyn Disk> = Arc::new(spread.disk.clone());
-    let data_dir = config().data_dir;
-    let mut tree = copy.read(&disk, &data_dir, &data_dir.join("log")).unwrap();
+    assert!(copy.await_groups().is_empty());
+    let files = spread.running_files();
+    let mut tree = copy.read(&files).unwrap().finish();
     assert_eq!((tree.stat(POINT), tree.ephemeral_count()), (Some(stat), 40));
     assert!(later.iter().chain(&both).all(|path| tree.stat(path).is_none()));
 
-    let path = copy.write(&disk, &data_dir, &mut tree).unwrap();
+    let path = copy.write(&files, &mut tree).unwrap();
+    let RunningFiles { disk, data_dir, .. } = files;
     let read = read_whole_snapshot(disk.as_ref(), &path).unwrap();
     assert_eq!(read.digest(), tree.digest());
-    remove_whole_copy(disk.as_ref(), &data_dir).unwrap();
+    remove_copies(disk.as_ref(), &data_dir).unwrap();
     assert!(!disk.list(&data_dir).unwrap().iter().any(|name| name.contains("snapshot-")));
-    remove_whole_copy(disk.as_ref(), &data_dir).unwrap();
+    remove_copies(disk.as_ref(), &data_dir).unwrap();
 }
 
 #[test]
 fn a_copy_is_refused_when_a_snapshot_is_behind_its_point() {
     let mut spread = Spread::start_as(without_snapshots());
     spread.spread();
-    let mut copy = WholeCopy::begin(&spread.stage.shell.state.0.borrow()).unwrap();
+    let handles = spread.stage.member.group_handles();
+    let mut copy = WholeCopy::begin(&spread.stage.shell.state.0.borrow(), &handles).unwrap();
     for name in names() {
         assert_eq!(spread.create(&format!("{POINT}/{name}")).error, None);
     }
     spread.stage.member.want_snapshot();
     (0..3 * GROUPS).for_each(|_| spread.settle());
-    assert!(copy.await_groups(&spread.stage.member.group_handles()).unwrap().is_empty());
-    let disk: Arc<dyn Disk> = Arc::new(spread.disk.clone());
-    let data_dir = config().data_dir;
-    let refused = copy.read(&disk, &data_dir, &data_dir.join("log")).map(|_| ()).unwrap_err();
-    assert!(matches!(refused, WholeCopyError::Passed { group: 1 }), "{refused}");
+    assert!(copy.await_groups().is_empty());
+    let refused = copy.read(&spread.running_files()).map(|_| ()).unwrap_err();
+    assert!(matches!(refused, WholeCopyError::Passed { group: 1, at } if at > copy.stamp()), "{refused}");
+}
+
+/// As members do that have one of the groups each.
+#[test]
+fn copies_of_single_groups_come_to_the_same_tree_as_one_of_all() {
+    let mut spread = Spread::start();
+    spread.spread();
+    spread.create_all();
+    spread.stage.member.mark_group(0, Zxid(spread.newest().0 + 1));
+    spread.settle();
+    let (handles, files) = (spread.stage.member.group_handles(), spread.running_files());
+    let begin = |handles| WholeCopy::begin(&spread.stage.shell.state.0.borrow(), handles).unwrap();
+    let (mut whole, mut without) = (begin(&handles), begin(&handles[1..]));
+    let away = without.away().to_vec();
+    assert_eq!((away.len(), away[0].group, whole.away().len()), (1, 1, 0));
+    (1..GROUPS).for_each(|group| spread.stage.member.mark_group(group, whole.stamp()));
+    spread.settle();
+    assert!(whole.await_groups().is_empty() && without.await_groups().is_empty());
+    let mut part = GroupCopy::begin(away[0], handles[0].clone());
+    assert!(part.is_reached());
+    let mut tree = part.read(&files).unwrap();
+    let path = part.write(&files, &mut tree).unwrap();
+    assert_eq!(path, copy_path(&files.data_dir, 1));
+
+    let mut joined = without.read(&files).unwrap();
+    joined.add(&read_copy(files.disk.as_ref(), path.clone(), 1).unwrap());
+    let (joined, whole) = (joined.finish(), whole.read(&files).unwrap().finish());
+    assert_eq!((joined.digest(), joined.node_count()), (whole.digest(), whole.node_count()));
+    remove_copy(files.disk.as_ref(), &path).unwrap();
+    assert!(read_copy(files.disk.as_ref(), path, 1).is_err());
 }
