@@ -28,8 +28,10 @@ mod held_state;
 mod input;
 mod inquiry;
 mod joining;
+mod lead_times;
 mod leading;
 mod lease;
+mod link_times;
 mod log_ends;
 mod log_entry;
 mod member_profiles;
@@ -57,7 +59,6 @@ mod sessions;
 mod single_group;
 mod snapshot_transfer;
 mod stamps;
-mod sync_times;
 #[cfg(feature = "testing")]
 pub mod testing;
 mod told_members;

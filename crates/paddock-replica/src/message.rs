@@ -95,8 +95,8 @@ pub(crate) enum PeerMessage {
     Present {
         /// Facts of the sender for those who operate the ensemble.
         profile: Vec<u8>,
-        /// Mean of the sender's last syncs in microseconds, if it has told any.
-        sync_us: Option<u32>,
+        /// Mean of the sender's last syncs in microseconds, or the time of its way to a quorum if that is longer, if it has told any.
+        lead_us: Option<u32>,
         /// Level of the features that the sender's program knows, and lets its ensemble use.
         level: FeatureLevel,
     },
@@ -119,6 +119,15 @@ pub(crate) enum PeerMessage {
     RosterOf {
         group: u32,
         report: RosterReport,
+    },
+    /// The receiver is to answer at once.
+    Probe {
+        /// Time at which it was sent, by the sender's monotonic clock.
+        sent_ms: u64,
+    },
+    /// Answer to `Probe`.
+    Probed {
+        sent_ms: u64,
     },
     /// Time that the sender's clock shows, in milliseconds since 1970, of which stamps are made. Told where there are several groups.
     Clock {
@@ -228,6 +237,8 @@ const CLOCK: u8 = 17;
 const ROSTER_OF: u8 = 18;
 const ASK_MEMBERS: u8 = 19;
 const MEMBERS: u8 = 20;
+const PROBE: u8 = 21;
+const PROBED: u8 = 22;
 
 /// Mark in front of the time of the sender's syncs behind a profile, in a sign of presence.
 const SYNC_MARK: [u8; 4] = *b"\0syn";
@@ -236,7 +247,10 @@ const LEVEL_MARK: [u8; 4] = *b"\0lvl";
 
 /// True if a message is about the log, the leader or the members, as most are, and not about a snapshot.
 pub fn is_of_log(message: &[u8]) -> bool {
-    matches!(message.get(Envelope::BYTES), Some(&(RAFT | FORWARD | HEARD | CONFIRMED | PRESENT | CLOCK)))
+    matches!(
+        message.get(Envelope::BYTES),
+        Some(&(RAFT | FORWARD | HEARD | CONFIRMED | PRESENT | CLOCK | PROBE | PROBED))
+    )
 }
 
 impl PeerMessage {
@@ -303,13 +317,13 @@ impl PeerMessage {
                 out.put_i64(*index as i64);
                 out.put_i64(*digest as i64);
             }
-            PeerMessage::Present { profile, sync_us, level } => {
+            PeerMessage::Present { profile, lead_us, level } => {
                 out.push(PRESENT);
                 out.extend_from_slice(profile);
                 // Builds that know of no levels or syncs skip what stands behind a profile, and say nothing.
-                if let Some(sync_us) = sync_us {
+                if let Some(lead_us) = lead_us {
                     out.extend_from_slice(&SYNC_MARK);
-                    out.extend_from_slice(&sync_us.to_be_bytes());
+                    out.extend_from_slice(&lead_us.to_be_bytes());
                 }
                 if *level > FeatureLevel::NONE {
                     out.extend_from_slice(&LEVEL_MARK);
@@ -339,6 +353,14 @@ impl PeerMessage {
                 out.push(ROSTER_OF);
                 out.put_i32(*group as i32);
                 put_report(report, &mut out);
+            }
+            PeerMessage::Probe { sent_ms } => {
+                out.push(PROBE);
+                out.put_i64(*sent_ms as i64);
+            }
+            PeerMessage::Probed { sent_ms } => {
+                out.push(PROBED);
+                out.put_i64(*sent_ms as i64);
             }
             PeerMessage::Clock { wall_ms } => {
                 out.push(CLOCK);
@@ -405,6 +427,8 @@ impl PeerMessage {
                 let group = reader.i32()? as u32;
                 Ok(PeerMessage::RosterOf { group, report: read_report(&mut reader)? })
             }
+            PROBE => Ok(PeerMessage::Probe { sent_ms: reader.i64()? as u64 }),
+            PROBED => Ok(PeerMessage::Probed { sent_ms: reader.i64()? as u64 }),
             CLOCK => Ok(PeerMessage::Clock { wall_ms: reader.i64()? }),
             other => Err(DecodeError::UnknownValue { field: "message between members", value: other.into() }),
         }
@@ -430,10 +454,10 @@ fn decode_present(bytes: &[u8]) -> PeerMessage {
     });
     let told = profile.split_last_chunk::<{ SYNC_MARK.len() + 4 }>();
     let told = told.filter(|(_, last)| last.starts_with(&SYNC_MARK));
-    let (profile, sync_us) = told.map_or((profile, None), |(profile, &[.., a, b, c, d])| {
+    let (profile, lead_us) = told.map_or((profile, None), |(profile, &[.., a, b, c, d])| {
         (profile, Some(u32::from_be_bytes([a, b, c, d])))
     });
-    PeerMessage::Present { profile: profile.to_vec(), sync_us, level }
+    PeerMessage::Present { profile: profile.to_vec(), lead_us, level }
 }
 
 fn encode_greeting(greeting: &Greeting, out: &mut Vec<u8>) {
@@ -676,12 +700,14 @@ mod tests {
             }
         }
         for level in [FeatureLevel::NONE, FeatureLevel(1), FeatureLevel(u16::MAX)] {
-            for sync_us in [None, Some(0), Some(u32::MAX)] {
-                check(PeerMessage::Present { profile: vec![], sync_us, level });
-                check(PeerMessage::Present { profile: b"version".to_vec(), sync_us, level });
+            for lead_us in [None, Some(0), Some(u32::MAX)] {
+                check(PeerMessage::Present { profile: vec![], lead_us, level });
+                check(PeerMessage::Present { profile: b"version".to_vec(), lead_us, level });
             }
         }
         check(PeerMessage::WantsLead);
+        check(PeerMessage::Probe { sent_ms: u64::MAX });
+        check(PeerMessage::Probed { sent_ms: 7 });
         check(PeerMessage::AskMembers(ListMark { version: 5, digest: u64::MAX }));
         check(PeerMessage::Members { version: -1, lines: "server.1=a:1:2\n".to_owned() });
         let report = RosterReport { number: 3, is_ready: true, progress: 9 };

@@ -8,6 +8,8 @@ use crate::contact::Contact;
 use crate::feature_levels::FeatureLevels;
 use crate::file_lists::FileLists;
 use crate::gates::Gates;
+use crate::lead_times::LeadTimes;
+use crate::link_times::LinkTimes;
 use crate::own_cluster::OwnCluster;
 use crate::own_placement::OwnPlacement;
 use crate::processes::Processes;
@@ -15,7 +17,6 @@ use crate::raft_id::raft_id;
 use crate::rosters::Rosters;
 use crate::sessions::Sessions;
 use crate::stamps::MemberClocks;
-use crate::sync_times::SyncTimes;
 use crate::told_members::ToldMembers;
 use crate::{Cluster, Membership, Recovered, ReplicaOptions};
 
@@ -33,7 +34,8 @@ pub struct Presence {
     pub(crate) contact: Contact,
     pub(crate) sessions: Sessions,
     pub(crate) gates: Gates,
-    pub(crate) sync_times: SyncTimes,
+    pub(crate) lead_times: LeadTimes,
+    pub(crate) link_times: LinkTimes,
     pub(crate) clocks: MemberClocks,
     pub(crate) is_disk_full: bool,
     /// Members whose processes were followed by others since [`Presence::take_successions`].
@@ -73,7 +75,8 @@ impl Presence {
             contact: Contact::new(now.monotonic_ms),
             sessions: Sessions::new(options.tick_ms, options.member, incarnation, watches),
             gates: Gates::default(),
-            sync_times: SyncTimes::default(),
+            lead_times: LeadTimes::default(),
+            link_times: LinkTimes::default(),
             clocks: MemberClocks::default(),
             is_disk_full: false,
             successions: Vec::new(),
@@ -151,7 +154,7 @@ impl Presence {
 
     /// A sync of this member's log took so many microseconds. A leader that is much slower than others hands the lead over.
     pub fn synced(&mut self, micros: u64) {
-        self.sync_times.synced(micros);
+        self.lead_times.synced(micros);
     }
 
     /// The ensemble that this member belongs to. It has to be on the disk before a round of work is reported as synced.

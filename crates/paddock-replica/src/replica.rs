@@ -25,6 +25,7 @@ use paddock_tree::{Command, Tree};
 
 use crate::founding::{FOUNDING_ROUND, reconfig_to};
 use crate::group::Group;
+use crate::lead_times::SlowPart;
 use crate::membership::Follower;
 use crate::membership_change::{LeaderView, MembershipAction};
 use crate::message::{PeerMessage, Purpose};
@@ -319,23 +320,31 @@ impl Replica<'_> {
         heard.max_by_key(|(_, follower)| follower.matched).map(|(id, _)| id)
     }
 
-    /// Hands the lead over if this leader's disk has become much slower than that of another voter.
-    fn leave_slow_disk(&mut self, now: Now) {
+    /// Hands the lead over if this leader's disk, or its way to a quorum, has become much slower than that of another voter.
+    fn leave_if_slow(&mut self, now: Now) {
         if !self.group.consensus.takes_proposals() || self.group.consensus.is_changing() {
-            return self.presence.sync_times.rest();
+            return self.presence.lead_times.rest();
         }
         let (own, followers) = (self.presence.options.member, self.followers());
         let others = self.group.consensus.membership().voters.iter().copied().filter(|voter| *voter != own);
         let can_lead = others.filter(|voter| {
             followers.get(voter).is_some_and(|follower| follower.is_heard && !follower.gets_snapshot)
         });
-        let own_us = self.presence.sync_times.own_us().unwrap_or_default();
-        if let Some(successor) = self.presence.sync_times.successor(can_lead, now.monotonic_ms) {
-            tracing::warn!(
-                sync_ms = own_us / 1000,
-                to = logged(successor),
-                "the disk of this leader is much slower than that of another member: handing the lead over"
-            );
+        let takes_ms = self.presence.lead_times.own_us().unwrap_or_default() / 1000;
+        if let Some((successor, part)) = self.presence.lead_times.successor(can_lead, now.monotonic_ms) {
+            let to = logged(successor);
+            match part {
+                SlowPart::Disk => tracing::warn!(
+                    sync_ms = takes_ms,
+                    to,
+                    "the disk of this leader is much slower than that of another member: handing the lead over"
+                ),
+                SlowPart::Links => tracing::warn!(
+                    quorum_ms = takes_ms,
+                    to,
+                    "the way of this leader to a quorum is much longer than that of another member: handing the lead over"
+                ),
+            }
             self.hand_over(successor);
         }
     }
@@ -433,7 +442,8 @@ impl Replica<'_> {
         self.follow_files(now);
         self.change_membership();
         self.pass_reports_on();
-        self.leave_slow_disk(now);
+        self.probe_links(now);
+        self.leave_if_slow(now);
     }
 
     /// Notes how far the log of this leader goes now, by which the lag of its followers is told.

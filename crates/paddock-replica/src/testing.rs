@@ -45,6 +45,8 @@ fn describe_body(body: &[u8]) -> String {
             format!("greeting: {condition:?} term={term} leader={leader:?} {found:?} ruling={ruling:?}{you}")
         }
         Ok(PeerMessage::Present { .. }) => "present".to_owned(),
+        Ok(PeerMessage::Probe { sent_ms }) => format!("probe of {sent_ms} ms"),
+        Ok(PeerMessage::Probed { sent_ms }) => format!("answer to the probe of {sent_ms} ms"),
         Ok(PeerMessage::AskMembers(mark)) => format!("asks for a list newer than {mark:?}"),
         Ok(PeerMessage::Members { version, lines }) => format!("members at {version:#x}: {lines:?}"),
         Ok(PeerMessage::FileList { .. }) => "list of its file".to_owned(),

@@ -41,6 +41,13 @@ pub(crate) enum FileKind {
     Other,
 }
 
+/// The part of a leader that is slow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SlowPart {
+    Disk,
+    Links,
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fault {
     End {
@@ -131,8 +138,9 @@ pub(crate) enum Fault {
     ClientReset {
         client: u64,
     },
-    /// The disk of the leader alone becomes slow, while all else is well.
+    /// The disk of the leader alone becomes slow, or its links do, while all else is well.
     SlowLeader {
+        part: SlowPart,
         by: SimDuration,
         span: SimDuration,
     },
@@ -398,6 +406,7 @@ fn throw(kind: FaultKind, machines: u8, chance: &mut Chance) -> Fault {
             Fault::SlowDisk { whom, by: SimDuration::millis(chance.mostly_low(1, 3000)), span }
         }
         FaultKind::SlowLeader => Fault::SlowLeader {
+            part: if chance.one_in(2) { SlowPart::Disk } else { SlowPart::Links },
             by: SimDuration::millis(chance.between(40, 150)),
             span: SimDuration::seconds(8),
         },

@@ -72,7 +72,7 @@ pub(crate) struct Machine {
 pub(crate) struct MachineFaults {
     /// Syncs take longer by a time, until a moment.
     pub(crate) slow: (SimDuration, Time),
-    /// Moments at which syncs have begun that took longer because of that, since the disk became slow.
+    /// Moments at which syncs have begun since then.
     pub(crate) slow_syncs: Vec<Time>,
     /// There is no room on the disk until then.
     pub(crate) full_until: Time,
@@ -364,7 +364,7 @@ impl Machine {
     pub(crate) fn sync_takes(&mut self, now: Time, sync: SimDuration) -> SimDuration {
         let (by, until) = self.faults.slow;
         let slow = if until > now { by } else { SimDuration::ZERO };
-        self.faults.slow_syncs.extend((slow > SimDuration::ZERO).then_some(now));
+        self.faults.slow_syncs.extend((until > now).then_some(now));
         SimDuration(self.chance.mostly_low(30, sync.0)) + slow
     }
 

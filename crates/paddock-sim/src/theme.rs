@@ -43,7 +43,7 @@ pub(crate) enum Theme {
     Portions,
     /// Members are upgraded one after the other, or back, and newcomers have numbers that the older build does not know.
     Upgrades,
-    /// The leader's disk becomes slow, and nothing else happens.
+    /// The leader's disk becomes slow, or its links do, and nothing else happens.
     SlowLeaders,
     /// Members change all the time, and the home group of one that leads other groups lags behind them.
     LaggingHomes,

@@ -18,6 +18,7 @@ use paddock_state::ConnId;
 
 use crate::checks::{Checked, Checks, Violation, ensure};
 use crate::client::{ClientLoad, SimClient};
+use crate::faults::SlowPart;
 use crate::machine::Machine;
 use crate::machine::twin::Twin;
 use crate::network::Network;
@@ -79,9 +80,10 @@ pub(crate) enum WorldEvent {
     },
     /// A machine is to be upgraded, or an upgrade to be taken back.
     Builds,
-    /// A member whose disk has become slow while it led should have handed the lead over. `handovers` are those of before.
+    /// A member that has become slow while it led should have handed the lead over. `handovers` are those of before.
     LookAtSlowLeader {
         member: u8,
+        part: SlowPart,
         handovers: u64,
     },
     /// The leader ends.
@@ -269,7 +271,9 @@ impl World {
             }
             WorldEvent::TwinTicks => self.twin_ticks(),
             WorldEvent::Builds => self.change_builds(),
-            WorldEvent::LookAtSlowLeader { member, handovers } => self.look_at_slow_leader(member, handovers),
+            WorldEvent::LookAtSlowLeader { member, part, handovers } => {
+                self.look_at_slow_leader(member, part, handovers)
+            }
             WorldEvent::EndLeader => self.end_leader(),
             WorldEvent::Stage => self.next_stage(),
         }

@@ -119,7 +119,7 @@ pub(super) fn build(layout: &Layout) -> Result<StageOutcome, Error> {
 
 /// The test programs of the stage `faults`, and how many of their tests run at a time: where times are measured, one.
 const FAULTS: [(&[&str], u32); 2] = [
-    (&["failover", "rolling_restart", "following_forwarded", "idle"], 1),
+    (&["failover", "rolling_restart", "following_forwarded", "idle", "slow_links"], 1),
     (&["histories", "partitions", "timeliness", "torture"], 2),
 ];
 

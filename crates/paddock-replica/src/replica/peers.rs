@@ -1,7 +1,7 @@
 //! Messages of other members, and what a member that has no say yet does about them.
 
 use paddock_state::Now;
-use paddock_tree::{Origin, digest_of_members};
+use paddock_tree::{FeatureLevel, Origin, digest_of_members};
 use raft::eraftpb::{Message, MessageType};
 
 use super::Replica;
@@ -150,10 +150,16 @@ impl Replica<'_> {
             PeerMessage::FileList { lines } => self.presence.file_lists.hear(from, &lines),
             PeerMessage::Roster(report) => self.presence.rosters.hear(self.group.number, report),
             PeerMessage::RosterOf { group, report } => self.presence.rosters.hear(group, report),
-            PeerMessage::Present { profile, sync_us, level } => {
-                self.presence.sync_times.hear(from, sync_us, now.monotonic_ms);
+            PeerMessage::Present { profile, lead_us, level } => {
+                self.presence.lead_times.hear(from, lead_us, now.monotonic_ms);
                 self.presence.levels.hear(from, level, now.monotonic_ms);
                 self.presence.processes.profiles.hear(from, profile);
+            }
+            PeerMessage::Probe { sent_ms } => {
+                self.group.outgoing.messages.push((from, PeerMessage::Probed { sent_ms }.encode()));
+            }
+            PeerMessage::Probed { sent_ms } => {
+                self.presence.link_times.answered(from, sent_ms, now.monotonic_ms);
             }
             PeerMessage::Clock { wall_ms } => {
                 self.presence.clocks.hear(from, wall_ms, now.monotonic_ms);
@@ -279,9 +285,27 @@ impl Replica<'_> {
         if self.presence.processes.tick() {
             self.tell_clock(now);
             let profile = self.presence.processes.profiles.own().to_vec();
-            let (sync_us, level) = (self.presence.sync_times.own_us(), self.presence.levels.own());
-            self.tell_others(&PeerMessage::Present { profile, sync_us, level });
+            let (lead_us, level) = (self.presence.lead_times.own_us(), self.presence.levels.own());
+            self.tell_others(&PeerMessage::Present { profile, lead_us, level });
         }
+    }
+
+    /// While something is written, asks the other voters how long the way to them is.
+    pub(super) fn probe_links(&mut self, now: Now) {
+        let (own, now_ms) = (self.presence.options.member, now.monotonic_ms);
+        let voters = &self.group.consensus.membership().voters;
+        if voters.contains(&own) && self.presence.link_times.tick(self.group.consensus.last_entry()) {
+            let probe = PeerMessage::Probe { sent_ms: now_ms }.encode();
+            let knows = |voter: u64| {
+                self.presence.levels.told(voter, now_ms).is_some_and(|level| level >= FeatureLevel::HOSTS)
+            };
+            for voter in voters.iter().copied().filter(|voter| *voter != own && knows(*voter)) {
+                self.presence.link_times.probed(voter, now_ms);
+                self.group.outgoing.messages.push((voter, probe.clone()));
+            }
+        }
+        let quorum_us = self.presence.link_times.quorum_us(voters, own, now_ms);
+        self.presence.lead_times.set_quorum_us(quorum_us);
     }
 
     /// Sends a message to all other members of the group.

@@ -77,6 +77,8 @@ pub struct Standing {
     pub clocks_ahead: u32,
     /// Times that this member has asked another voter to lead, since it was started, because its disk was much slower than that of another voter.
     pub slow_disk_handovers: u64,
+    /// Likewise, because its way to a quorum was much longer.
+    pub slow_link_handovers: u64,
 }
 
 /// A member as its leader sees it.
@@ -262,7 +264,8 @@ impl MemberFacts<'_> {
             other_groups: Vec::new(),
             group_items_pending: 0,
             clocks_ahead: self.presence.clocks.ignored() as u32,
-            slow_disk_handovers: self.presence.sync_times.handed_over(),
+            slow_disk_handovers: self.presence.lead_times.handed_over().slow_disk,
+            slow_link_handovers: self.presence.lead_times.handed_over().slow_links,
         }
     }
 }

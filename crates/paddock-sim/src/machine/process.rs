@@ -131,9 +131,10 @@ impl SimProcess {
         self.is_carrying = true;
     }
 
-    /// Times that it has handed the lead over because of its disk.
-    pub(crate) fn slow_disk_handovers(&self) -> u64 {
-        self.member.standing().slow_disk_handovers
+    /// Times that it has handed the lead over because it was slow.
+    pub(crate) fn slow_handovers(&self) -> u64 {
+        let standing = self.member.standing();
+        standing.slow_disk_handovers + standing.slow_link_handovers
     }
 
     pub(crate) fn put(&mut self, input: Input) {

@@ -7,7 +7,7 @@ use paddock_replica::{GroupStanding, Role, member_number};
 use super::{World, WorldEvent};
 use crate::checks::{Checked, ensure};
 use crate::client::Habits;
-use crate::faults::{End, Fault, Moment, Whom};
+use crate::faults::{End, Fault, Moment, SlowPart, Whom};
 use crate::machine::Machine;
 use crate::machine::disk::SimDisk;
 use crate::machine::setup::Settings;
@@ -22,14 +22,16 @@ use crate::trace::Telling;
 const FOREIGN_LIFE: SimDuration = SimDuration::seconds(5);
 /// After this time a leader has heard of a member that was started, and judged its disk.
 const LEADER_KNOWS: SimDuration = SimDuration::millis(2500);
-/// A leader whose disk has become slow leads for this time at most.
+/// A leader that has become slow leads for this time at most.
 const SLOW_LEADER_MAX: SimDuration = SimDuration::seconds(2);
-/// A leader is sure of its slow disk for this time before it hands over.
+/// A leader is sure that it is slow for this time before it hands over.
 const SLOW_FOR: SimDuration = SimDuration::millis(800);
-/// Slow syncs of that time.
+/// Syncs of that time.
 const SLOW_SYNCS_MIN: usize = 3;
 /// After this time a leader has looked at what its syncs take, or has begun to hand over.
 const LEADER_LOOKS: SimDuration = SimDuration::millis(300);
+/// A member counts with answers of before for this time.
+const QUICK_ANSWERS_COUNT: SimDuration = SimDuration::millis(500);
 /// After this time another leader follows one that has ended.
 const NEXT_LEADER: SimDuration = SimDuration::seconds(4);
 
@@ -146,7 +148,7 @@ impl World {
                 let (member, now) = (self.whom(whom), self.now);
                 self.machine(member).clock.set_drift(now, millionths);
             }
-            Fault::SlowLeader { by, span } => self.slow_leader(by, span),
+            Fault::SlowLeader { part, by, span } => self.slow_leader(part, by, span),
             Fault::SlowDisk { .. }
             | Fault::FailingDisk { .. }
             | Fault::FullDisk { .. }
@@ -205,8 +207,8 @@ impl World {
         }
     }
 
-    /// The disk of the leader becomes slow, if all other disks are as they should be, and another member could lead.
-    fn slow_leader(&mut self, by: SimDuration, span: SimDuration) {
+    /// The disk of the leader becomes slow, or its links do, if all others are as they should be, and another member could lead.
+    fn slow_leader(&mut self, part: SlowPart, by: SimDuration, span: SimDuration) {
         let now = self.now;
         let is_slow = |machine: &Machine| machine.faults.slow.1 > now;
         let leaders: Vec<u8> = self.leaders().collect();
@@ -214,25 +216,36 @@ impl World {
             && self.machines.len() > 1
             && !self.machines.iter().any(is_slow)
         {
-            self.machine(member).be_slow(by, now + span);
+            match part {
+                SlowPart::Disk => self.machine(member).be_slow(by, now + span),
+                SlowPart::Links => {
+                    self.machine(member).be_slow(SimDuration::ZERO, now + span);
+                    let (whom, by) = (Whom::Member(member), SimDuration(by.0 / 2));
+                    self.strike_network(Fault::Slow { whom, by, span });
+                }
+            }
             let process = self.machine(member).process.as_ref();
-            let handovers = process.map_or(0, |process| process.slow_disk_handovers());
-            self.plan_in(SLOW_LEADER_MAX, WorldEvent::LookAtSlowLeader { member, handovers });
+            let handovers = process.map_or(0, |process| process.slow_handovers());
+            self.plan_in(SLOW_LEADER_MAX, WorldEvent::LookAtSlowLeader { member, part, handovers });
         }
     }
 
-    /// A leader with a slow disk has handed over, once and no more, unless it had done so before: then it may rest.
-    pub(super) fn look_at_slow_leader(&mut self, member: u8, handovers_before: u64) -> Checked {
+    /// A leader with a slow disk, or slow links, has handed over, once and no more, unless it had done so before: then it may rest.
+    pub(super) fn look_at_slow_leader(
+        &mut self,
+        member: u8,
+        part: SlowPart,
+        handovers_before: u64,
+    ) -> Checked {
         let now = self.now;
         let is_slow = self.machine(member).faults.slow.1 > now;
-        let leads =
-            is_slow && self.leaders().any(|leader| leader == member) && self.must_know_of_slow_disk(member);
+        let leads = is_slow && self.leaders().any(|leader| leader == member) && self.must_know(member, part);
         let process = self.machine(member).process.as_ref();
-        let handovers = process.map_or(0, |process| process.slow_disk_handovers());
+        let handovers = process.map_or(0, |process| process.slow_handovers());
         ensure!(
             handovers_before > 0 || !leads,
             "slow leaders",
-            "member {member} still leads, {SLOW_LEADER_MAX} after its disk has become slow"
+            "member {member} still leads, {SLOW_LEADER_MAX} after it has become slow: {part:?}"
         );
         ensure!(
             handovers <= handovers_before + 1,
@@ -242,11 +255,14 @@ impl World {
         Ok(())
     }
 
-    /// True if a member has synced often enough for long enough to be sure of its slow disk: while its clients write elsewhere it cannot know.
-    fn must_know_of_slow_disk(&mut self, member: u8) -> bool {
+    /// True if a member has synced often enough for long enough to be sure that it is slow: while its clients write elsewhere it cannot know.
+    fn must_know(&mut self, member: u8, part: SlowPart) -> bool {
         let now = self.now;
         let faults = &self.machine(member).faults;
-        let takes = faults.slow.0 + LEADER_LOOKS;
+        let takes = match part {
+            SlowPart::Disk => faults.slow.0 + LEADER_LOOKS,
+            SlowPart::Links => QUICK_ANSWERS_COUNT + LEADER_LOOKS,
+        };
         let Some(seen) = faults.slow_syncs.first().map(|first| *first + takes) else { return false };
         let is_of_then = |began: &&Time| **began > seen && **began + takes <= now;
         seen + SLOW_FOR + LEADER_LOOKS <= now

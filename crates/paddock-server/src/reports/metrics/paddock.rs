@@ -46,6 +46,11 @@ pub(super) fn of_paddock(shared: &Shared) -> Vec<Metric> {
             "Times that this leader has asked another member to lead because its disk was much slower",
             s.standing.slow_disk_handovers,
         ),
+        counter(
+            "paddock_slow_link_handovers",
+            "Times that this leader has asked another member to lead because its way to a quorum was much longer",
+            s.standing.slow_link_handovers,
+        ),
         gauge("paddock_zxid", "Newest zxid that is applied here", s.zxid.0),
         gauge("paddock_log_last_entry", "Last entry in the transaction log", s.standing.last_entry),
         gauge(
