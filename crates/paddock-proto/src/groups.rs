@@ -224,7 +224,8 @@ impl<'a> GroupsCommand<'a> {
 }
 
 impl<'a> StreamItem<'a> {
-    /// True if it changes znodes, or where they are.
+    /// True if it changes znodes, or where they are. The end of a multi that is given up does not, and may be decided at a zxid up to which all was shown: that of a session's move, which takes
+    /// none.
     pub fn changes_znodes(&self) -> bool {
         !matches!(
             self,
@@ -232,6 +233,7 @@ impl<'a> StreamItem<'a> {
                 | StreamItem::Prepare { .. }
                 | StreamItem::Taken { .. }
                 | StreamItem::Host { .. }
+                | StreamItem::Settle { is_done: false, .. }
         )
     }
 

@@ -492,7 +492,14 @@ mod tests {
         pair.prepare();
         let mut body = Vec::new();
         encode::resume_session(&mut body, 1000, false, false, Some(0));
+        let shown = pair.home.zxid();
         apply(&mut pair.home, SESSION, OpCode::ResumeSession, &body).unwrap();
+        let given_up = pair.home.streams().to_group(1).unwrap().behind(0).last().unwrap().1;
+        assert_eq!((given_up.decided, pair.home.zxid()), (shown, shown));
+        assert!(
+            !given_up.changes_znodes(),
+            "it was decided at a zxid up to which clients were shown everything"
+        );
         pair.send();
         assert_eq!(pair.home.multi_outcome(SESSION), None);
         assert!(!pair.home.has_open_multis() && !pair.other.has_open_multis());
