@@ -12,7 +12,7 @@ use super::seen_positions::SeenPositions;
 use super::sessions::JudgedClient;
 use crate::checks::happened::Happened;
 use crate::checks::once::Once;
-use paddock_proto::{ErrorCode, SessionId};
+use paddock_proto::ErrorCode;
 use paddock_tree::Outcome;
 
 /// Judges all that clients were told.
@@ -51,8 +51,8 @@ fn check_once(order: &OneOrder, history: &History) -> Checked {
     }
     for placed in order.writes() {
         let write = &placed.write;
-        let is_sessions = write.call.session != SessionId::NONE && !super::order::joins_groups(&write.call);
-        if write.portion.is_some() || !is_sessions {
+        // Commands of no session tell of sessions that have expired: what ends them again does nothing.
+        if write.portion.is_some() || super::order::joins_groups(&write.call) {
             continue;
         }
         let outcome =

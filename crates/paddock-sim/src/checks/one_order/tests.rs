@@ -285,6 +285,23 @@ fn a_write_waits_for_what_was_shown_of_other_groups() {
     story.fails("before it was answered the session had seen");
 }
 
+/// A client closes its session at one member, goes to another one, and writes. What it asked first comes when the session has expired, and does nothing.
+#[test]
+fn a_session_that_has_expired_may_be_closed_late() {
+    let story = |is_expired: bool| {
+        let mut story = HandMadeRun::new();
+        story.ask(ANN, Ask::Write(Wish::CloseSession));
+        story.write(HOME, 10, ANN, create("/a/x", 0), created("/a/x"));
+        if is_expired {
+            story.log(HOME, 20, SessionId::NONE, Wish::ExpireSession { session: ANN }, done());
+        }
+        story.log(HOME, 30, ANN, Wish::CloseSession, done());
+        story
+    };
+    story(true).holds();
+    story(false).fails("was not asked for since");
+}
+
 #[test]
 fn an_end_is_seen_where_it_comes_late() {
     let ephemeral = || create("/a/x", 1);
