@@ -13,7 +13,7 @@ use std::sync::Arc;
 use paddock_groups::{Carrier, Hosting, Router};
 use paddock_proto::MemberNumber;
 use paddock_replica::{
-    Applied, Cluster, Effects, Group, Input, Install, LogEntry, MemberFacts, Presence, Replica,
+    Applied, Cluster, Effects, Group, HardState, Input, Install, LogEntry, MemberFacts, Presence, Replica,
     ReplicaOptions, Replicated, Role, Standing, member_number, raft_id,
 };
 use paddock_state::{Now, Outboxes, Serving};
@@ -550,12 +550,17 @@ impl Member {
     fn write(&mut self, at: usize, shell: &impl Shell) {
         let MemberGroup { number: group, effects, .. } = &mut self.groups[at];
         let group = *group;
-        if let Some(hard_state) = effects.hard_state.take() {
+        let last = self.log.last_index(group).map_or(0, |last| last.0);
+        let (first, behind) = around_entries(effects.hard_state.take(), &effects.entries, last);
+        if let Some(hard_state) = first {
             self.log.append(Record::HardState { group, payload: &hard_state.encode() });
         }
         for entry in effects.entries.drain(..) {
             let (term, index) = (Term(entry.term), Index(entry.index));
             self.log.append(Record::Entry { group, term, index, payload: &entry.payload });
+        }
+        if let Some(hard_state) = behind {
+            self.log.append(Record::HardState { group, payload: &hard_state.encode() });
         }
         self.unmarked_since_ms = Some(shell.now().monotonic_ms);
     }
@@ -738,6 +743,22 @@ fn replica_options(config: &Config) -> ReplicaOptions {
         seed: config.seed,
         secret: config.secret,
         process: config.process(),
+    }
+}
+
+/// Hard states in front of the entries of a round and behind them, in a log that ends with entry `last`. The beginning of a write may reach the disk without the
+/// rest: so the one in front says nothing of entries in whose place others come.
+fn around_entries(
+    hard_state: Option<HardState>,
+    entries: &[LogEntry],
+    last: u64,
+) -> (Option<HardState>, Option<HardState>) {
+    let kept = entries.first().filter(|first| first.index <= last).map(|first| first.index - 1);
+    match (hard_state, kept) {
+        (Some(hard_state), Some(kept)) if hard_state.commit > kept => {
+            (Some(HardState { commit: kept, ..hard_state }), Some(hard_state))
+        }
+        (hard_state, _) => (hard_state, None),
     }
 }
 

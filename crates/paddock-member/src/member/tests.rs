@@ -22,6 +22,7 @@ mod groups;
 mod oversized;
 mod routing;
 mod snapshots;
+mod torn_round;
 mod within_entry;
 
 fn conn() -> ConnId {
