@@ -468,8 +468,8 @@ impl Member {
         for (from, cluster) in effects.foreign.drain(..) {
             shell.refuse(number_of(from), cluster);
         }
-        if let Some(told) = effects.told_members.take() {
-            shell.members_told(told);
+        if let Some(sought) = effects.sought_members.take() {
+            shell.seek_members(sought);
         }
         for (to, message) in effects.messages.drain(..) {
             shell.send(number_of(to), addressed::seal(*number, message));

@@ -1,9 +1,9 @@
 //! Shell of a member: the process around it, as far as the member needs it.
 
-use paddock_proto::{EnsembleMember, MemberNumber};
+use paddock_proto::MemberNumber;
 #[cfg(feature = "testing")]
 use paddock_replica::LogEntry;
-use paddock_replica::{HeldState, OwnState, Replicated};
+use paddock_replica::{HeldState, OwnState, Replicated, SoughtMembers};
 use paddock_state::{Now, Outboxes};
 use paddock_storage::SnapshotError;
 
@@ -38,9 +38,8 @@ pub trait Shell: Clock {
     /// Reports that the state says something else of the ensemble's members than before: their addresses or their roles.
     fn members_changed(&mut self);
 
-    /// Other members have told of these, whom the state does not name yet: the member may be linked to them as to those in the state. They take
-    /// the place of those that were told before.
-    fn members_told(&mut self, told: Vec<EnsembleMember>);
+    /// This member hears no leader, or does again: it is to have links to these beside those in the state, in the place of those that were sought before.
+    fn seek_members(&mut self, sought: SoughtMembers);
 
     /// Reports that another member's state differs from this one's: one of the two is not what the log made it.
     fn raise_alarm(&mut self, member: MemberNumber);

@@ -1,8 +1,6 @@
 //! Effects of a member: what its shell has to do, and in which order.
 
-use paddock_proto::EnsembleMember;
-
-use crate::{HardState, LogEntry, Membership};
+use crate::{HardState, LogEntry, Membership, SoughtMembers};
 
 /// Encoded messages, each behind the number of the member it is for.
 pub(crate) type Messages = Vec<(u64, Vec<u8>)>;
@@ -10,7 +8,7 @@ pub(crate) type Messages = Vec<(u64, Vec<u8>)>;
 /// Work that `Replica::collect` leaves to the shell.
 ///
 /// The shell takes the fields in this order: it stops if `diverged_at` is set; it raises the alarms and cuts the links of `differing`
-/// and `foreign`; it links the member to those in `told_members`; it sends `messages`; it serves `snapshot_reads` and `snapshot_writes`; it carries out `install`; it gives
+/// and `foreign`; it links the member to its `sought_members`; it sends `messages`; it serves `snapshot_reads` and `snapshot_writes`; it carries out `install`; it gives
 /// `committed` and `locals` to `Replica::apply`; it writes `hard_state`, then `entries`, syncs both, and reports `round`. Only when
 /// [`Effects::can_answer_first`] says so may it call `apply` first. Each field is empty again when it has been carried out.
 #[derive(Debug, Default)]
@@ -22,9 +20,8 @@ pub struct Effects {
     pub differing: Vec<u64>,
     /// Peers of another ensemble, each with that ensemble's id: the shell cuts their links.
     pub foreign: Vec<(u64, u64)>,
-    /// Members of the ensemble whom the state does not name yet, as others have told, in the place of those who were told before: the shell
-    /// links this member to them, too.
-    pub told_members: Option<Vec<EnsembleMember>>,
+    /// Members to whom the shell links this member beside those in the state, in the place of those that were sought before.
+    pub sought_members: Option<SoughtMembers>,
     /// Messages to send at once: they do not wait for this member's disk.
     pub messages: Messages,
     /// Pieces of this member's snapshot to read; each is answered by `Input::SnapshotRead`.
@@ -60,7 +57,7 @@ impl Effects {
             && !self.locals
             && self.differing.is_empty()
             && self.foreign.is_empty()
-            && self.told_members.is_none()
+            && self.sought_members.is_none()
             && self.diverged_at.is_none()
     }
 

@@ -87,3 +87,4 @@ pub use replica::{
 };
 pub use replicated::Replicated;
 pub use single_group::SingleGroup;
+pub use told_members::SoughtMembers;

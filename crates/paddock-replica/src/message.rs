@@ -106,7 +106,7 @@ pub(crate) enum PeerMessage {
     FileList {
         lines: String,
     },
-    /// The sender knows no leader, and wants the receiver's list of members if that is newer than the one with this mark.
+    /// The sender hears no leader, and wants the receiver's list of members if that is newer than the one with this mark.
     AskMembers(ListMark),
     /// The members in the sender's state, and the zxid of the write that settled them.
     Members {

@@ -7,7 +7,7 @@ use paddock_state::{MemberFacts, State, WatchTable};
 use paddock_tree::{OutcomeNote, Tree};
 
 use crate::raft_id::member_number;
-use crate::{AppliedLog, LogEntry, Membership};
+use crate::{AppliedLog, LogEntry, Membership, SoughtMembers};
 
 /// The state, the entry of the log that it was applied up to, and the membership as of that entry. All three change
 /// together, under the lock of the state.
@@ -117,19 +117,20 @@ impl Replicated {
         self.applied_log.note(note);
     }
 
-    /// Members with which the one that has this state is to have links: those in it, or in its configuration while the state names none, those that
-    /// take part as of the last entry applied, and those of whom others have told.
+    /// Members with which the one that has this state is to have links: those in it, those that take part as of the last entry applied, and those that are
+    /// sought. Those in its configuration count while the state names none, or if they are sought.
     pub fn linked_members(
         &self,
         configured: impl IntoIterator<Item = MemberNumber>,
-        told: impl IntoIterator<Item = MemberNumber>,
+        sought: &SoughtMembers,
     ) -> BTreeSet<MemberNumber> {
-        let mut linked: BTreeSet<MemberNumber> = match self.tree().ensemble() {
-            Some(ensemble) => ensemble.all_members().map(|member| member.id).collect(),
-            None => configured.into_iter().collect(),
-        };
+        let ensemble = self.tree().ensemble();
+        let named = ensemble.iter().flat_map(|ensemble| ensemble.all_members()).chain(&sought.told);
+        let mut linked: BTreeSet<MemberNumber> = named.map(|member| member.id).collect();
         linked.extend(self.membership.all().filter_map(member_number));
-        linked.extend(told);
+        if ensemble.is_none() || sought.has_configured {
+            linked.extend(configured);
+        }
         linked
     }
 

@@ -2,8 +2,8 @@
 //!
 //! A member has links to those on the list in its state, and calls of others are refused. One that was away while members were replaced, or that
 //! has lost its disk and has an old configuration, may not have the leader on its list, and cannot hear from it what the list is now. So a
-//! member without a leader tells those that it knows how new its list is, and those with a newer one answer with it. Links to these members are
-//! all that follows from the answer: what it takes to vote, and to be told the state, is as it was.
+//! member without a leader tells those that it knows how new its list is, and those with a newer one answer with it. Those in its configuration count
+//! meanwhile, too. Links to all these are all that follows: what it takes to vote, and to be told the state, is as it was.
 //!
 //! A list that is being changed counts with those who are and those who are to be, since both may lead.
 
@@ -12,7 +12,9 @@ use std::collections::BTreeMap;
 use paddock_proto::{EnsembleMember, MemberNumber};
 use paddock_tree::{Ensemble, digest_of_members, member_lines, parse_members};
 
-/// Ticks without a leader before this member asks, and between two of the times at which it does.
+use crate::raft_id::raft_id;
+
+/// Ticks without a word of a leader before this member asks, and between two of the times at which it does.
 const ASK_TICKS: u32 = 30;
 /// Bytes of a list that another member tells, at most.
 const BYTES_MAX: usize = 64 << 10;
@@ -23,9 +25,20 @@ pub(crate) struct ToldMembers {
     own: MemberList,
     /// A list that is not older, and names others.
     told: MemberList,
-    /// True if the shell does not know yet what was told.
+    /// True since this member has asked, until it hears a leader that its state names.
+    is_seeking: bool,
+    /// True if the shell does not know all of this yet.
     has_news: bool,
     ticks_without_leader: u32,
+}
+
+/// Members to whom a member is to have links beside those in its state.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SoughtMembers {
+    /// Members of whom others have told.
+    pub told: Vec<EnsembleMember>,
+    /// True if those in the configuration count, too.
+    pub has_configured: bool,
 }
 
 /// Members of the ensemble, as a write has left them.
@@ -71,11 +84,23 @@ impl ToldMembers {
         }
     }
 
+    /// A leader speaks to this member, or this member leads.
+    pub(crate) fn note_leader(&mut self, leader: u64) {
+        self.ticks_without_leader = 0;
+        let is_needless = self.is_seeking || !self.told.members.is_empty();
+        if is_needless && self.own.members.keys().any(|member| raft_id(*member) == leader) {
+            (self.told, self.is_seeking, self.has_news) = (MemberList::default(), false, true);
+        }
+    }
+
     /// A tick. Returns what to ask the others, if it is time to.
-    pub(crate) fn tick(&mut self, has_leader: bool) -> Option<ListMark> {
-        self.ticks_without_leader = if has_leader { 0 } else { self.ticks_without_leader + 1 };
-        let is_due = !has_leader && self.ticks_without_leader.is_multiple_of(ASK_TICKS);
-        is_due.then(|| self.own.mark())
+    pub(crate) fn tick(&mut self) -> Option<ListMark> {
+        self.ticks_without_leader += 1;
+        if !self.ticks_without_leader.is_multiple_of(ASK_TICKS) {
+            return None;
+        }
+        self.has_news |= !std::mem::replace(&mut self.is_seeking, true);
+        Some(self.own.mark())
     }
 
     /// Answer to a member whose list has this mark: version and lines of this member's, unless that is older or the same.
@@ -104,9 +129,10 @@ impl ToldMembers {
         }
     }
 
-    /// The members that were told, if they are others than when this was called before.
-    pub(crate) fn take_news(&mut self) -> Option<Vec<EnsembleMember>> {
-        std::mem::take(&mut self.has_news).then(|| self.told.members.values().cloned().collect())
+    /// The members that are sought, if they are others than when this was called before.
+    pub(crate) fn take_news(&mut self) -> Option<SoughtMembers> {
+        let (told, has_configured) = (self.told.members.values().cloned().collect(), self.is_seeking);
+        std::mem::take(&mut self.has_news).then_some(SoughtMembers { told, has_configured })
     }
 }
 
@@ -130,11 +156,15 @@ mod tests {
     }
 
     fn asked(told: &mut ToldMembers) -> ListMark {
-        (0..ASK_TICKS).find_map(|_| told.tick(false)).expect("it asks")
+        (0..ASK_TICKS).find_map(|_| told.tick()).expect("it asks")
+    }
+
+    fn numbers(sought: Option<SoughtMembers>) -> Vec<MemberNumber> {
+        sought.into_iter().flat_map(|sought| sought.told).map(|member| member.id).collect()
     }
 
     /// Numbers of the members that one with `old` has been told when it has asked those with the lists of `others`.
-    fn told_by(old: Option<&Ensemble>, others: &[Ensemble]) -> Option<Vec<MemberNumber>> {
+    fn told_by(old: Option<&Ensemble>, others: &[Ensemble]) -> Vec<MemberNumber> {
         let mut asker = old.map(following).unwrap_or_default();
         let mark = asked(&mut asker);
         for other in others {
@@ -142,42 +172,42 @@ mod tests {
                 asker.hear(version, &lines);
             }
         }
-        asker.take_news().map(|members| members.iter().map(|member| member.id).collect())
+        numbers(asker.take_news())
     }
 
     #[test]
     fn a_member_with_an_old_list_or_none_is_told_of_those_that_it_does_not_know() {
         let new = ensemble(9, &[2, 3, 4], None);
-        assert_eq!(told_by(Some(&ensemble(5, &[1, 2, 3], None)), std::slice::from_ref(&new)), Some(vec![4]));
-        assert_eq!(told_by(None, &[ensemble(0, &[1], None), new.clone()]), Some(vec![2, 3, 4]));
-        assert_eq!(told_by(Some(&new), std::slice::from_ref(&new)), None);
-        assert_eq!(told_by(Some(&new), &[ensemble(5, &[1, 2, 3], None)]), None);
+        assert_eq!(told_by(Some(&ensemble(5, &[1, 2, 3], None)), std::slice::from_ref(&new)), [4]);
+        assert_eq!(told_by(None, &[ensemble(0, &[1], None), new.clone()]), [2, 3, 4]);
+        assert_eq!(told_by(Some(&new), std::slice::from_ref(&new)), []);
+        assert_eq!(told_by(Some(&new), &[ensemble(5, &[1, 2, 3], None)]), []);
     }
 
     #[test]
     fn members_of_a_change_under_way_are_told_too() {
         let (before, under_way) = (ensemble(5, &[1, 2], None), ensemble(5, &[1, 2], Some(&[2, 3])));
-        assert_eq!(told_by(Some(&before), &[under_way.clone(), before.clone()]), Some(vec![3]));
-        assert_eq!(told_by(Some(&under_way), &[before]), None);
+        assert_eq!(told_by(Some(&before), &[under_way.clone(), before.clone()]), [3]);
+        assert_eq!(told_by(Some(&under_way), &[before]), []);
     }
 
     #[test]
     fn the_newest_list_counts_in_whatever_order_they_come() {
         let (middle, newest) = (ensemble(7, &[1, 4], None), ensemble(9, &[1, 5], None));
         let old = ensemble(5, &[1, 2], None);
-        assert_eq!(told_by(Some(&old), &[middle.clone(), newest.clone()]), Some(vec![5]));
-        assert_eq!(told_by(Some(&old), &[newest, middle]), Some(vec![5]));
+        assert_eq!(told_by(Some(&old), &[middle.clone(), newest.clone()]), [5]);
+        assert_eq!(told_by(Some(&old), &[newest, middle]), [5]);
     }
 
     #[test]
     fn what_was_told_is_forgotten_when_the_state_knows_as_much() {
         let mut told = following(&ensemble(5, &[1, 2], None));
         told.hear(9, &lines(&[2, 3]));
-        assert_eq!(told.take_news().map(|members| members.len()), Some(1));
+        assert_eq!(numbers(told.take_news()), [3]);
         told.follow(&ensemble(7, &[2, 4], None));
         assert_eq!(told.take_news(), None);
         told.follow(&ensemble(9, &[2, 3], None));
-        assert_eq!(told.take_news(), Some(Vec::new()));
+        assert_eq!(told.take_news(), Some(SoughtMembers::default()));
     }
 
     #[test]
@@ -189,10 +219,35 @@ mod tests {
     }
 
     #[test]
-    fn a_member_asks_again_and_again_while_it_knows_no_leader() {
-        let mut told = ToldMembers::default();
-        let times =
-            |told: &mut ToldMembers, has_leader| (0..90).filter_map(|_| told.tick(has_leader)).count();
+    fn a_member_asks_again_and_again_while_it_hears_no_leader() {
+        let mut told = following(&ensemble(5, &[1, 2], None));
+        let times = |told: &mut ToldMembers, is_heard: bool| {
+            let tick = |number: u32| {
+                if is_heard && number.is_multiple_of(5) {
+                    told.note_leader(1);
+                }
+                told.tick()
+            };
+            (0..90).filter_map(tick).count()
+        };
         assert_eq!([times(&mut told, false), times(&mut told, true), times(&mut told, false)], [3, 0, 3]);
+    }
+
+    /// A leader that the state does not name may be out of reach when its list is dropped.
+    #[test]
+    fn the_configuration_counts_until_a_leader_is_heard_that_the_state_names() {
+        let mut told = following(&ensemble(5, &[1, 2], None));
+        let has_configured = |told: &mut ToldMembers| told.take_news().map(|sought| sought.has_configured);
+        asked(&mut told);
+        assert_eq!(has_configured(&mut told), Some(true));
+        told.note_leader(3);
+        told.follow(&ensemble(7, &[1, 4], None));
+        told.note_leader(3);
+        assert_eq!(has_configured(&mut told), None);
+        told.follow(&ensemble(9, &[1, 3], None));
+        told.note_leader(3);
+        assert_eq!(has_configured(&mut told), Some(false));
+        told.note_leader(3);
+        assert_eq!(has_configured(&mut told), None);
     }
 }

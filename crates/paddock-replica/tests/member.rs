@@ -98,6 +98,7 @@ impl Member {
     fn settle(&mut self) -> Vec<String> {
         loop {
             self.replica.collect(self.now, &mut self.effects);
+            self.effects.sought_members = None;
             if self.effects.is_empty() {
                 return self.story();
             }

@@ -240,12 +240,7 @@ impl Machine {
         self.promises.told_digests.clear();
         self.blame.is_told_to_stop = false;
         let config = settings.config(self.number, self.chance.word(), self.build);
-        self.process = Some(SimProcess::start(
-            &self.disk,
-            config,
-            (settings.workers, &settings.front()),
-            self.now(now),
-        )?);
+        self.process = Some(SimProcess::start(&self.disk, config, settings, self.now(now))?);
         Ok(())
     }
 
@@ -287,7 +282,7 @@ impl Machine {
         settings: &Settings,
     ) -> Result<(), MemberError> {
         let config = settings.config(self.number, self.chance.word(), self.build);
-        SimProcess::start(disk, config, (settings.workers, &settings.front()), self.now(now)).map(drop)
+        SimProcess::start(disk, config, settings, self.now(now)).map(drop)
     }
 
     /// Flips a bit of the data of a znode in memory, where it stays until the state is learned again or a client writes that

@@ -4,10 +4,8 @@ use std::cell::{RefCell, RefMut};
 use std::path::Path;
 
 use paddock_proto::jute::{Reader, Writer};
-use paddock_proto::{
-    AclList, EnsembleMember, ErrorCode, IdList, MemberNumber, OpCode, ReplyHeader, SessionId, Xid,
-};
-use paddock_replica::HeldState;
+use paddock_proto::{AclList, ErrorCode, IdList, MemberNumber, OpCode, ReplyHeader, SessionId, Xid};
+use paddock_replica::{HeldState, SoughtMembers};
 use paddock_state::{ClientInput, ConnId, Now, Outboxes, Parcel, ProvenIds, RequestId};
 use paddock_storage::disk::DiskFault;
 use paddock_storage::{MemDisk, SnapshotError};
@@ -172,7 +170,7 @@ impl Shell for TestShell {
 
     fn members_changed(&mut self) {}
 
-    fn members_told(&mut self, _: Vec<EnsembleMember>) {}
+    fn seek_members(&mut self, _: SoughtMembers) {}
 
     fn raise_alarm(&mut self, member: MemberNumber) {
         panic!("a member alone differs from member {member}");

@@ -41,8 +41,8 @@ impl Replica<'_> {
         self.send_batches(now, effects);
         if self.group.is_home() {
             self.report_to_leader(now, effects);
-            if let Some(told) = self.presence.told_members.take_news() {
-                effects.told_members = Some(told);
+            if let Some(sought) = self.presence.told_members.take_news() {
+                effects.sought_members = Some(sought);
             }
         }
         self.propose();

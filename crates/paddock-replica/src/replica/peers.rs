@@ -36,7 +36,7 @@ impl Replica<'_> {
             }
         };
         if self.cluster().is_foreign_to(envelope.cluster) {
-            return self.presence.cluster.note_foreign(from, envelope.cluster, is_of_leader(&message));
+            return self.presence.cluster.note_foreign(from, envelope.cluster, is_only_of_leader(&message));
         }
         self.presence.cluster.note_own(from);
         // The log is about to begin: a message for the one before is lost.
@@ -459,6 +459,9 @@ impl Replica<'_> {
 
     /// A leader speaks to this member. If it has nothing, there is an ensemble.
     fn note_leader(&mut self, message: &Message) {
+        if self.group.is_home() && is_of_leader(message) {
+            self.presence.told_members.note_leader(message.from);
+        }
         match message.msg_type {
             MessageType::MsgHeartbeat => return self.note_heartbeat(message),
             MessageType::MsgAppend => {}
@@ -516,11 +519,13 @@ impl Replica<'_> {
         self.group.outgoing.messages.extend(asked.into_iter().map(|id| (id, question.to_vec())));
     }
 
-    /// Each tick of a member: one that knows no leader asks whether others are on the list by now.
+    /// Each tick of a member: one that hears no leader asks whether others are on the list by now. The leader that it knows may be one of long ago, by which it was
+    /// let go.
     pub(super) fn seek_members(&mut self) {
-        let has_leader =
-            self.group.consensus.is_alone() || self.group.consensus.leadership().leader.is_some();
-        if let Some(mark) = self.presence.told_members.tick(has_leader) {
+        if self.group.consensus.is_alone() || self.group.consensus.is_leader() {
+            self.presence.told_members.note_leader(self.presence.options.member);
+        }
+        if let Some(mark) = self.presence.told_members.tick() {
             self.ask_all(&PeerMessage::AskMembers(mark).encode());
         }
     }
@@ -585,12 +590,14 @@ impl Replica<'_> {
 }
 
 /// True for messages that only a leader sends, to those whom it takes for members.
-fn is_of_leader(message: &PeerMessage) -> bool {
+fn is_only_of_leader(message: &PeerMessage) -> bool {
     match message {
         PeerMessage::Offer(_) => true,
-        PeerMessage::Raft(message) => {
-            matches!(message.msg_type, MessageType::MsgHeartbeat | MessageType::MsgAppend)
-        }
+        PeerMessage::Raft(message) => is_of_leader(message),
         _ => false,
     }
+}
+
+fn is_of_leader(message: &Message) -> bool {
+    matches!(message.msg_type, MessageType::MsgHeartbeat | MessageType::MsgAppend)
 }

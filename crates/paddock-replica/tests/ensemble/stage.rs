@@ -222,6 +222,8 @@ impl Stage {
                 disk.check_promise(number, to, &bytes);
                 self.messages.push_back((number, to, bytes));
             }
+            // All members reach each other here.
+            effects.sought_members = None;
             member.differing.append(&mut effects.differing);
             member.foreign.extend(effects.foreign.drain(..).map(|(from, _)| from));
             member.move_pieces(now, &mut effects, disk);

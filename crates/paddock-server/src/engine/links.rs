@@ -10,8 +10,8 @@ use paddock_member::{is_of_log, open_of_copies};
 use paddock_os::LookUp;
 use paddock_os::binding::ListenAt;
 use paddock_proto::{MemberNumber, Reach};
-use paddock_replica::raft_id;
 use paddock_replica::{Cluster, Input, LogEntry};
+use paddock_replica::{SoughtMembers, raft_id};
 use paddock_tls::Tls;
 
 use crate::Config;
@@ -126,8 +126,8 @@ pub(crate) struct Addresses {
     /// Hosts and addresses of the configuration.
     configured: BTreeMap<MemberNumber, (String, String)>,
     known: BTreeMap<MemberNumber, String>,
-    /// Members of whom others have told, and whom the state does not name.
-    told: Vec<EnsembleMember>,
+    /// Members that count beside those that the state names.
+    sought: SoughtMembers,
 }
 
 impl Addresses {
@@ -139,7 +139,7 @@ impl Addresses {
             may_reconfig: config.may_reconfig(),
             configured,
             known,
-            told: Vec::new(),
+            sought: SoughtMembers::default(),
         }
     }
 
@@ -154,23 +154,22 @@ impl Addresses {
         }
     }
 
-    /// Others have told of these members, whom the state does not name yet.
-    pub(crate) fn hear(&mut self, told: Vec<EnsembleMember>) {
-        self.told = told;
+    /// These count from now on beside those that the state names.
+    pub(crate) fn seek(&mut self, sought: SoughtMembers) {
+        self.sought = sought;
     }
 
-    /// Links this member to those that the state names, and to those that others have told of.
+    /// Links this member to those that the state names, and to those that are sought.
     pub(crate) fn follow(&mut self, shared: &Shared, links: &Links) {
         // The file may have been read again since.
         self.configured = hosts_and_addresses(&shared.settings());
         let state = shared.state.read();
         let ensemble = state.tree().ensemble();
-        for member in ensemble.iter().flat_map(|ensemble| ensemble.all_members()).chain(&self.told) {
+        for member in ensemble.iter().flat_map(|ensemble| ensemble.all_members()).chain(&self.sought.told) {
             let address = self.of(member);
             self.known.insert(member.id, address);
         }
-        let told = self.told.iter().map(|member| member.id);
-        let mut members = state.linked_members(self.configured.keys().copied(), told);
+        let mut members = state.linked_members(self.configured.keys().copied(), &self.sought);
         members.remove(&self.own);
         let peer = |id: MemberNumber| Some(PeerAddress { id, address: self.known.get(&id)?.clone() });
         if let Some(ensemble) = ensemble {

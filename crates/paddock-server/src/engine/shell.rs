@@ -4,8 +4,8 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use paddock_links::Links;
 use paddock_member::{Clock, Shell, SnapshotOrder, Taken};
-use paddock_proto::{EnsembleMember, MemberNumber};
-use paddock_replica::{HeldState, Replicated};
+use paddock_proto::MemberNumber;
+use paddock_replica::{HeldState, Replicated, SoughtMembers};
 use paddock_state::{Now, Outboxes};
 use paddock_statistics::server_metrics::StartStep;
 use paddock_storage::SnapshotError;
@@ -100,8 +100,8 @@ impl Shell for MemberShell {
         }
     }
 
-    fn members_told(&mut self, told: Vec<EnsembleMember>) {
-        self.addresses.hear(told);
+    fn seek_members(&mut self, sought: SoughtMembers) {
+        self.addresses.seek(sought);
         self.members_changed();
     }
 

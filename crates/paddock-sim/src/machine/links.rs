@@ -2,35 +2,34 @@
 
 use std::collections::BTreeSet;
 
-use paddock_proto::{EnsembleMember, MemberNumber};
-use paddock_replica::{Membership, Replicated, member_number};
+use paddock_proto::MemberNumber;
+use paddock_replica::{Replicated, SoughtMembers};
 
 use crate::numbering::machine_of;
 
 #[derive(Debug)]
 pub(crate) struct SimLinks {
-    /// Members in its configuration, which count while the state names none.
+    /// Members in its configuration: an operator has told it of all that there may be.
     configured: Vec<MemberNumber>,
-    /// Members of whom others have told.
-    told: Vec<MemberNumber>,
+    sought: SoughtMembers,
     linked: BTreeSet<MemberNumber>,
 }
 
 impl SimLinks {
-    pub(super) fn new(founding: &Membership, state: &Replicated) -> SimLinks {
-        let configured = founding.all().filter_map(member_number).collect();
-        let mut links = SimLinks { configured, told: Vec::new(), linked: BTreeSet::new() };
+    pub(super) fn new(configured: Vec<MemberNumber>, state: &Replicated) -> SimLinks {
+        let sought = SoughtMembers::default();
+        let mut links = SimLinks { configured, sought, linked: BTreeSet::new() };
         links.follow(state);
         links
     }
 
     /// The state may name other members now.
     pub(super) fn follow(&mut self, state: &Replicated) {
-        self.linked = state.linked_members(self.configured.iter().copied(), self.told.iter().copied());
+        self.linked = state.linked_members(self.configured.iter().copied(), &self.sought);
     }
 
-    pub(super) fn hear(&mut self, told: &[EnsembleMember]) {
-        self.told = told.iter().map(|member| member.id).collect();
+    pub(super) fn seek(&mut self, sought: SoughtMembers) {
+        self.sought = sought;
     }
 
     pub(crate) fn lead_to(&self, machine: u8) -> bool {

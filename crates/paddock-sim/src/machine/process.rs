@@ -4,7 +4,6 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use paddock_chance::Chance;
-use paddock_front::Settings;
 use paddock_member::{Config, Member, MemberError, Work};
 use paddock_proto::{MemberNumber, SessionId};
 use paddock_replica::{GroupStanding, Input, Membership, Replicated, Role};
@@ -16,6 +15,7 @@ use super::beside::{Beside, Others};
 use super::disk::SimDisk;
 use super::front::Workers;
 use super::links::SimLinks;
+use super::setup::Settings;
 use super::shell::{Locked, RoundOutput, SimShell, SnapshotDesk};
 use crate::time::SimDuration;
 
@@ -59,16 +59,15 @@ impl SimProcess {
     pub(crate) fn start(
         disk: &SimDisk,
         config: Config,
-        (workers, settings): (usize, &Settings),
+        settings: &Settings,
         now: Now,
     ) -> Result<SimProcess, MemberError> {
-        let chance = Chance::of(config.seed, "sockets");
-        let founders = config.founding.membership.clone();
+        let (chance, workers) = (Chance::of(config.seed, "sockets"), settings.workers);
         let (member, state) = Member::recover(Arc::new(disk.clone()), config, &now)?;
-        let links = SimLinks::new(&founders, &state);
+        let links = SimLinks::new(settings.all_numbers(), &state);
         let state = Rc::new(Locked::new(state));
         let mut process = SimProcess {
-            workers: Workers::new(workers, settings, &state, chance),
+            workers: Workers::new(workers, &settings.front(), &state, chance),
             member,
             state,
             links,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use paddock_chance::Chance;
 use paddock_front::{ClientBuffers, Counters, DigestAlgorithm, Limits};
 use paddock_member::{Config, MemberSettings};
-use paddock_proto::{MemberRole, SessionSecret};
+use paddock_proto::{MemberNumber, MemberRole, SessionSecret};
 use paddock_replica::{Founding, Membership, WORK_AT_ONCE, raft_id};
 use paddock_tree::{FeatureLevel, SplitPaths, Tree};
 
@@ -138,6 +138,11 @@ impl Settings {
 
     pub(crate) fn machines(&self) -> u8 {
         self.members + self.spares
+    }
+
+    /// Numbers of all members that there may be.
+    pub(crate) fn all_numbers(&self) -> Vec<MemberNumber> {
+        (1..=self.members + self.spares).map(|machine| self.numbering.number(machine)).collect()
     }
 
     pub(crate) fn is_spare(&self, member: u8) -> bool {

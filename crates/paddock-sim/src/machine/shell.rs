@@ -5,8 +5,8 @@ use crate::numbering::machine_of;
 use std::cell::{Ref, RefCell, RefMut};
 
 use paddock_member::{Clock, Shell, SnapshotOrder, SnapshotWalk, StateLock, Taken};
-use paddock_proto::{EnsembleMember, MemberNumber};
-use paddock_replica::{HeldState, Input, LogEntry, Replicated};
+use paddock_proto::MemberNumber;
+use paddock_replica::{HeldState, Input, LogEntry, Replicated, SoughtMembers};
 use paddock_state::{Now, Outboxes};
 use paddock_storage::SnapshotError;
 
@@ -174,8 +174,8 @@ impl Shell for SimShell<'_> {
         self.links.follow(&self.state.read());
     }
 
-    fn members_told(&mut self, told: Vec<EnsembleMember>) {
-        self.links.hear(&told);
+    fn seek_members(&mut self, sought: SoughtMembers) {
+        self.links.seek(sought);
         self.members_changed();
     }
 

@@ -32,7 +32,7 @@ impl World {
         let machine = self.machine(member);
         let (disk, local) = (machine.disk.copy(chance.word()), machine.now(now));
         let config = settings.config(member, chance.word(), machine.build);
-        let started = SimProcess::start(&disk, config, (settings.workers, &settings.front()), local);
+        let started = SimProcess::start(&disk, config, &settings, local);
         self.trace.note(now, format_args!("{member} has a twin: {:?}", started.as_ref().map(drop)));
         ensure!(started.is_ok(), CHECKER, "the twin of member {member} does not start: {started:?}");
         let Ok(process) = started else { return Ok(()) };
