@@ -79,8 +79,19 @@ struct RoutedRequest {
     over_groups: Vec<u32>,
     /// Stamp that all groups have to lack nothing up to before it is asked for again.
     needs: Zxid,
+    /// Watches of the client at the znode that it is to watch, when it was read first. `None` if it is to watch none, or was not read.
+    watched_before: Option<WatchedBefore>,
     /// The znode of a split point is changed: the answer leaves when all groups know.
     binds_all: bool,
+}
+
+/// Watches that a client has at a znode, before it sets another one. An event that comes later, and of a kind of which they do not tell, is of that one.
+#[derive(Debug)]
+struct WatchedBefore {
+    /// Kinds of the events of which they tell.
+    kinds: Vec<EventKind>,
+    /// Number of the last event that had come by then.
+    events_taken: u64,
 }
 
 /// An event of a znode that its client could not read when it came.
@@ -276,6 +287,7 @@ impl Conversation {
             was_busy: false,
             over_groups: Vec::new(),
             needs: Zxid(0),
+            watched_before: None,
             binds_all: false,
         });
     }

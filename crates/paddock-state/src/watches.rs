@@ -359,6 +359,16 @@ impl Watches {
         self.interest(conn, path).is_some_and(|interest| !interest.is_empty())
     }
 
+    /// True if the connection is told of changes of this kind at a znode, by a watch there or by one of a subtree.
+    pub(crate) fn is_told_of(&self, conn: ConnId, path: &str, kind: EventKind) -> bool {
+        let has = |path: &str, wanted: Interest| {
+            self.interest(conn, path).is_some_and(|interest| interest.has(wanted))
+        };
+        let above = path.char_indices().filter(|(_, char)| *char == '/').map(|(at, _)| &path[..at.max(1)]);
+        has(path, woken_by(kind))
+            || above.into_iter().any(|above| has(above, interest_of(AddWatchMode::PersistentRecursive)))
+    }
+
     pub(crate) fn contains(&self, conn: ConnId, path: &str, kind: WatcherKind) -> bool {
         self.interest(conn, path).is_some_and(|interest| interest.has(meant_by(kind)))
     }

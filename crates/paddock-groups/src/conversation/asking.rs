@@ -2,16 +2,26 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use paddock_proto::{ErrorCode, GroupsCommand, OpCode, Request, Zxid};
+use paddock_proto::{ErrorCode, EventKind, GroupsCommand, OpCode, Request, Zxid};
 use paddock_state::ClientInput;
 use paddock_tree::{Command, Guess};
 
-use super::{Conversation, Freshness, RequestStage, RoutedRequest, What, copy, session_command};
+use super::telling::watched_path;
+use super::{
+    Conversation, Freshness, RequestStage, RoutedRequest, WatchedBefore, What, copy, session_command,
+};
 use crate::answer::RoutedAnswer;
 use crate::parts::PartQuery;
 use crate::place::{RequestPlace, sets_watch, watched_lists};
 use crate::turn::{HostQuestion, Order, Turn};
 use crate::union::{Parts, Union};
+
+const EVENT_KINDS: [EventKind; 4] = [
+    EventKind::NodeCreated,
+    EventKind::NodeDeleted,
+    EventKind::NodeDataChanged,
+    EventKind::NodeChildrenChanged,
+];
 
 impl Conversation {
     /// Hands the next request over, or answers it, if it is its turn.
@@ -193,6 +203,20 @@ impl Conversation {
         true
     }
 
+    /// Notes which watches the client has at the znode that the oldest request is to watch, which is about to be read.
+    fn note_watched_before(&mut self, turn: &Turn<'_, '_>) {
+        let front = &mut self.requests[0];
+        let What::Read(read) = &front.what else { return };
+        if front.watched_before.is_none()
+            && let Some(path) = watched_path(read)
+        {
+            let watches = turn.groups.home().state.watches();
+            let is_told = |kind: &EventKind| watches.is_told_of(self.conn, path, *kind);
+            let kinds = EVENT_KINDS.into_iter().filter(is_told).collect();
+            front.watched_before = Some(WatchedBefore { kinds, events_taken: self.events_taken });
+        }
+    }
+
     /// Answers the oldest request from the state of one group.
     fn answer_of_one(&mut self, group: u32, map: Zxid, turn: &mut Turn<'_, '_>) -> bool {
         if !turn.is_at(group, self.shown.of_others(group).max(map)) {
@@ -208,6 +232,8 @@ impl Conversation {
             // The group has given the znode away, and the home group's replica here has yet to say so.
             return false;
         }
+        self.note_watched_before(turn);
+        let What::Read(read) = &self.requests[0].what else { unreachable!("that was just looked at") };
         let mut bytes = Vec::new();
         match read.refusal {
             Some(error) => view.state.refuse(read.request.xid, error, &mut bytes),
@@ -257,6 +283,7 @@ impl Conversation {
             }
             (turn.groups.least_level(), Parts::new())
         };
+        self.note_watched_before(turn);
         let What::Read(read) = &self.requests[0].what else { unreachable!("writes are handed over") };
         let mut union = Union::new(turn.groups, &read.client, as_of, &parts);
         union.needs = shown;

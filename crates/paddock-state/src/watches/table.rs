@@ -63,6 +63,11 @@ impl WatchTable {
         self.lock().is_watched_by(conn, path)
     }
 
+    /// True if a connection is told of changes of this kind at a znode, by a watch there or by one of a subtree.
+    pub fn is_told_of(&self, conn: ConnId, path: &str, kind: EventKind) -> bool {
+        self.lock().is_told_of(conn, path, kind)
+    }
+
     /// A connection watches a znode and its children no more.
     pub fn unwatch(&self, conn: ConnId, path: &str) {
         self.lock().remove(conn, path, WatcherKind::Any);

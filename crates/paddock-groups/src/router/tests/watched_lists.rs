@@ -45,6 +45,61 @@ fn a_list_changes_at_its_first_change_in_any_group() {
     pair.change_list();
 }
 
+/// A read waits for the home group, its watch fires, and an event of another watch lets it be read again: that shows what the first watch would tell.
+#[test]
+fn an_event_of_a_watch_that_the_client_does_not_have_yet_is_not_told() {
+    let set = |pair: &mut RoutedPair, group, floor, path| {
+        let mut body = Vec::new();
+        encode::set_data(&mut body, path, Some(b"new"), -1);
+        pair.write(group, floor, SessionId::NONE, OpCode::SetData, &body);
+    };
+    let cases = [(None, None), (Some(OpCode::Exists), Some(31)), (Some(OpCode::GetChildren), Some(30))];
+    for ((before, told), is_at_once) in cases.into_iter().flat_map(|case| [(case, false), (case, true)]) {
+        let mut pair = RoutedPair::new();
+        pair.create(1, 20, "/b/x");
+        pair.create(0, 21, "/h");
+        pair.create(1, 22, "/b/y");
+        pair.ask(OpCode::Exists, watched_list("/h"));
+        before.into_iter().for_each(|op| pair.ask(op, watched_list("/b/x")));
+        // Its Stat shows the child, of which no watch of its data tells.
+        pair.create(1, 30, "/b/x/child");
+        pair.hand_in(OpCode::GetData, watched_list("/b/x"));
+        assert_eq!(pair.work(), []);
+        set(&mut pair, 1, 31, "/b/x");
+        set(&mut pair, 0, 26, "/h");
+        if !is_at_once {
+            assert_eq!(pair.work(), [ToldClient::Event(Some(Zxid(26)))]);
+        }
+        pair.create(0, 40, "/j");
+        pair.create(1, 40, "/b/z");
+        let events = is_at_once.then_some(26).into_iter().chain(told);
+        let events = events.map(|zxid| ToldClient::Event(Some(Zxid(zxid))));
+        assert_eq!(pair.work(), events.chain([ToldClient::Answer]).collect::<Vec<_>>());
+        set(&mut pair, 1, 50, "/b/x");
+        pair.create(0, 51, "/k");
+        assert_eq!(pair.work(), [ToldClient::Event(Some(Zxid(50)))]);
+    }
+}
+
+/// The event of a watch that the client has waits for the home group, when the client asks for the znode again.
+#[test]
+fn an_event_that_waits_is_told_in_front_of_a_later_read() {
+    let mut pair = RoutedPair::new();
+    pair.create(1, 20, "/b/x");
+    pair.create(0, 21, "/h");
+    pair.create(1, 22, "/b/y");
+    pair.ask(OpCode::Exists, watched_list("/h"));
+    pair.ask(OpCode::GetData, watched_list("/b/x"));
+    let mut body = Vec::new();
+    encode::set_data(&mut body, "/b/x", Some(b"new"), -1);
+    pair.write(1, 31, SessionId::NONE, OpCode::SetData, &body);
+    pair.hand_in(OpCode::GetData, watched_list("/b/x"));
+    assert_eq!(pair.work(), []);
+    pair.create(0, 40, "/j");
+    pair.create(1, 40, "/b/z");
+    assert_eq!(pair.work(), [ToldClient::Event(Some(Zxid(31))), ToldClient::Answer]);
+}
+
 #[test]
 fn likewise_a_list_that_is_watched_again() {
     let mut pair = RoutedPair::new();
