@@ -45,7 +45,7 @@ const TICK_MS: u32 = 2000;
 /// A slice of a snapshot takes some 100 microseconds.
 const ZNODES_PER_SLICE: usize = 1024;
 /// Bytes of a snapshot in one message.
-const PIECE_BYTES: u64 = 1 << 20;
+pub(crate) const PIECE_BYTES: u64 = 1 << 20;
 
 settings! {
     /// The settings of one server. [`Config::new`] has sensible ones; change what you need. They are taken as they are: the

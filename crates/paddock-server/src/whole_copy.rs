@@ -6,6 +6,7 @@ mod making;
 mod waiting;
 
 use std::fs::File;
+use std::path::Path;
 use std::time::Instant;
 
 use paddock_member::{GroupHandle, RunningFiles, WholeCopy, WholeCopyError, remove_copy};
@@ -135,14 +136,18 @@ fn take(shared: &Shared, member: &MemberHandle) -> Result<WholeSnapshot, WholeSn
             Err(FailedAttempt { error, .. }) => return Err(error),
         }
     };
-    let written = copy.write(&files, &mut tree).map_err(WholeSnapshotError::from)?;
-    let opened = File::open(&written).map_err(|error| WholeSnapshotError::Copy(error.to_string()));
-    remove_copy(files.disk.as_ref(), &written)?;
-    let file = opened?;
+    let file = open_nameless(&files, &copy.write(&files, &mut tree)?)?;
     let (zxid, znodes) = (tree.zxid().0, tree.node_count());
     let seconds = format!("{:.2}", started.elapsed().as_secs_f64());
     tracing::info!(zxid = %tree.zxid(), znodes, seconds, "copied all groups as one tree");
     Ok(WholeSnapshot { file, zxid })
+}
+
+/// Opens a copy, and takes its name away: it is gone when it is closed, however this process ends.
+fn open_nameless(files: &RunningFiles, path: &Path) -> Result<File, WholeSnapshotError> {
+    let opened = File::open(path);
+    remove_copy(files.disk.as_ref(), path)?;
+    opened.map_err(|error| WholeSnapshotError::Copy(error.to_string()))
 }
 
 /// Reason for which an attempt has failed.

@@ -6,18 +6,17 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, RecvTimeoutError};
-use paddock_member::{GroupCopy, GroupCut, WholeCopyError, remove_copy};
+use paddock_member::{GroupCopy, GroupCut, WholeCopyError};
 use paddock_os::threads::try_spawn;
 use paddock_proto::MemberNumber;
 
 use super::waiting::{AskedGroups, PATIENCE, files_of, read_patiently};
-use super::{WholeSnapshotError, send};
+use super::{WholeSnapshotError, open_nameless, send};
+use crate::config::PIECE_BYTES;
 use crate::copy_exchange::{CopyAnswer, CopyMessage, PieceQuestion, QuestionTaken};
 use crate::engine::{MemberHandle, step_back};
 use crate::shared::Shared;
 
-/// Bytes of a piece.
-const PIECE_BYTES: u64 = 1 << 20;
 /// Time for which a copy that is ready is kept: the asker may read its own groups first.
 const KEPT: Duration = Duration::from_secs(600);
 /// Time for which the last piece is there to be asked for again.
@@ -86,11 +85,9 @@ enum MakingError {
     #[error("it has no replica that serves")]
     NoReplica,
     #[error(transparent)]
-    Behind(#[from] WholeSnapshotError),
+    Whole(#[from] WholeSnapshotError),
     #[error(transparent)]
     Copy(#[from] WholeCopyError),
-    #[error("{0}")]
-    File(String),
 }
 
 /// Makes the copy of a group at a point. The file has no name any more.
@@ -108,12 +105,11 @@ fn make(shared: &Shared, member: &MemberHandle, cut: GroupCut) -> Result<File, M
     let files = files_of(shared);
     let mut tree = read_patiently(|| copy.read(&files))?;
     let path = copy.write(&files, &mut tree).map_err(WholeCopyError::from)?;
-    let opened = File::open(&path);
-    remove_copy(files.disk.as_ref(), &path).map_err(WholeCopyError::from)?;
+    let file = open_nameless(&files, &path)?;
     let (group, znodes) = (cut.group, tree.node_count());
     let seconds = format!("{:.2}", started.elapsed().as_secs_f64());
     tracing::info!(group, zxid = %tree.zxid(), znodes, seconds, "copied a group for another member");
-    opened.map_err(|error| MakingError::File(error.to_string()))
+    Ok(file)
 }
 
 /// Sends the pieces that are asked for, until the last one was there for a while.
