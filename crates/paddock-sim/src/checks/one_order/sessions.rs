@@ -49,8 +49,8 @@ impl JudgedClient {
                 Ok(())
             }
             Happening::Identified { zxid, ids } => {
-                // Events of changes up to here go by the former identities, or by these, if a host tells of them later. Their answer has no zxid: it shows nothing, and may overtake them.
-                let here = Zxid(order.before(*zxid) as i64);
+                // Events of changes up to here, the one of this zxid among them, go by the former identities, or by these, if a host tells of them later. Their answer has no zxid: it shows nothing, and may overtake them.
+                let here = Zxid(order.before(zxid.next()) as i64);
                 self.watching.play_until_shown(order, here, (&self.ids, ids));
                 self.ids = ids.clone();
                 Ok(())

@@ -367,22 +367,31 @@ fn what_is_sent_again_keeps_its_order() {
 #[test]
 fn an_event_may_go_by_identities_that_were_shown_behind_it() {
     let owner = Id::new("digest", "ann:meMUxltk+OnqVz5fejUAykzSaNA=");
-    let story = |is_shown: bool| {
+    let story = |shown_at: Option<i64>, is_told: bool| {
         let mut story = HandMadeRun::new();
         let question = Question::Exists { path: "/a/x".to_owned() };
         story.read(ANN, 5, (question, Some(ErrorCode::NoNode), Vec::new()), true);
         let acl = vec![Acl { perms: Perms::ALL, id: owner.clone() }];
         let Wish::Create { op, path, data, flags, ttl_ms, .. } = create("/a/x", 0) else { unreachable!() };
         story.write(B, 10, BEN, Wish::Create { op, path, data, acl, flags, ttl_ms }, created("/a/x"));
-        if is_shown {
+        if let Some(zxid) = shown_at.map(Zxid) {
             let ids = vec![Id::new("ip", "10.0.0.1"), owner.clone()];
-            story.history.note(client(ANN), ANN, Happening::Identified { zxid: Zxid(12), ids });
+            story.history.note(client(ANN), ANN, Happening::Identified { zxid, ids });
         }
-        story.told(ANN, 10, EventKind::NodeCreated, "/a/x");
+        if is_told {
+            story.told(ANN, 10, EventKind::NodeCreated, "/a/x");
+        }
+        story.history.note(client(ANN), ANN, Happening::Rests);
         story
     };
-    story(true).holds();
-    story(false).fails("is no event of a watch");
+    for behind in [10, 12] {
+        story(Some(behind), true).holds();
+        story(Some(behind), false).holds();
+    }
+    story(Some(9), true).holds();
+    story(Some(9), false).fails("was not told");
+    story(None, true).fails("is no event of a watch");
+    story(None, false).holds();
 }
 
 #[test]
