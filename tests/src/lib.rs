@@ -59,6 +59,7 @@ pub mod shells;
 pub mod teller;
 pub mod torture;
 pub mod unread_pipe;
+pub mod waiting;
 pub mod zookeeper_metrics;
 
 /// Number of rounds: the environment's, or this default.

@@ -15,6 +15,7 @@ use paddock_client::{Client, ClientOptions, CreateMode};
 use paddock_tests::ensemble::{Ensemble, server_lines};
 use paddock_tests::operating::{Difference, FieldDifference, differences, differences_in_ensembles};
 use paddock_tests::server::{Server, ServerKind, free_port};
+use paddock_tests::waiting::wait_until;
 use serde_json::Value;
 
 /// Words in the order in which they are asked: those that reset what is counted come last.
@@ -262,14 +263,6 @@ fn the_lead_goes_to_the_member_that_asks_for_it() {
         wait_until("the leader has yielded", || {
             ensemble.self_declared_leader().is_some_and(|now| now != leader)
         });
-    }
-}
-
-fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
-    let end = Instant::now() + Duration::from_secs(20);
-    while !is_so() {
-        assert!(Instant::now() < end, "{what}");
-        thread::sleep(Duration::from_millis(10));
     }
 }
 

@@ -4,16 +4,13 @@ use std::fs;
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
-use std::thread;
-use std::time::{Duration, Instant};
 
 use paddock_client::{Client, CreateMode};
 use paddock_tests::administered::{Administered, connect, files, identity_file, paddock, succeed, text};
 use paddock_tests::ensemble::{Ensemble, server_lines};
 use paddock_tests::server::{Server, ServerKind, free_port};
+use paddock_tests::waiting::wait_until;
 use serde_json::Value;
-
-const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Settings of a server that looks at the place of its backups each second.
 fn schedule(to: &Path, full_interval_ms: u64, keep: usize) -> Vec<(String, String)> {
@@ -29,15 +26,6 @@ fn schedule(to: &Path, full_interval_ms: u64, keep: usize) -> Vec<(String, Strin
 
 fn borrowed(settings: &[(String, String)]) -> Vec<(&str, &str)> {
     settings.iter().map(|(key, value)| (key.as_str(), value.as_str())).collect()
-}
-
-#[track_caller]
-fn wait_until(what: &str, is_so: impl Fn() -> bool) {
-    let deadline = Instant::now() + PATIENCE;
-    while !is_so() {
-        assert!(Instant::now() < deadline, "waited for {what}");
-        thread::sleep(Duration::from_millis(20));
-    }
 }
 
 /// Names of the backups, the oldest first.
@@ -69,7 +57,7 @@ async fn write_and_wait(client: &Client, path: &str, place: &Path) {
             break stat.czxid.0;
         }
     };
-    wait_until("a backup of the last write", || end(place) >= zxid);
+    wait_until("a backup has the last write", || end(place) >= zxid);
 }
 
 /// Restores what the place has, and returns the paths of the root's children.
@@ -137,14 +125,14 @@ async fn a_member_goes_on_with_its_backups_and_the_oldest_go() {
     // New ones are made when the newest is old enough, and two are left.
     let often = [schedule(&place, 1000, 2), metrics_settings(port)].concat();
     server.write_config(&borrowed(&often));
-    wait_until("the first backup to go", || !backups(&place).contains(&first[0]));
+    wait_until("the first backup goes", || !backups(&place).contains(&first[0]));
     write_and_wait(&client, "/d", &place).await;
     assert!(backups(&place).len() <= 3, "one that was just made may stand beside two: {:?}", backups(&place));
     assert_eq!(restored(&place).await, ["a", "b", "c", "d"]);
 
     // Without the setting there are no more.
     server.write_config(&borrowed(&metrics_settings(port)));
-    wait_until("the metrics to say nothing of backups", || metric(metrics, "paddock_backups_made").is_none());
+    wait_until("the metrics say nothing of backups", || metric(metrics, "paddock_backups_made").is_none());
     let last = backups(&place);
     client.create("/e", b"", CreateMode::Persistent).await.expect("create");
     assert_eq!(backups(&place), last);
@@ -212,7 +200,7 @@ async fn a_place_that_cannot_be_written_is_told_and_tried_again() {
     let [name] = backups(&place).try_into().expect("one backup");
     fs::write(place.join(&name).join("manifest.json"), "{}").expect("write");
     server.wait_for_log("this one does not go on");
-    wait_until("a new backup", || backups(&place).len() == 2);
+    wait_until("a new backup is there", || backups(&place).len() == 2);
     assert_eq!(restored(&place).await, ["a", "b"]);
 }
 
@@ -250,7 +238,9 @@ async fn backups_of_a_schedule_have_the_znodes_of_all_groups() {
     let (host, auth) = (admin.to_string(), identity_file(temp.path()));
     let client = connect(&server.address().to_string()).await;
     write_and_wait(&client, "/app", &place).await;
-    wait_until("groups", || server.four_letter_word("mntr").is_ok_and(|told| told.contains("zk_groups\t3")));
+    wait_until("the groups are there", || {
+        server.four_letter_word("mntr").is_ok_and(|told| told.contains("zk_groups\t3"))
+    });
     succeed(&["groups", "move", &host, "/app", "--evenly", "--auth", &auth]);
     for number in 0..9 {
         client.create(&format!("/app/{number}"), b"x", CreateMode::Persistent).await.expect("create");

@@ -5,8 +5,6 @@
 //! - `UPGRADE_ROUNDS` makes it longer: the number of times that all members are upgraded and downgraded.
 
 use std::process::Command;
-use std::thread;
-use std::time::{Duration, Instant};
 
 use paddock_client::{Client, ClientOptions, Error};
 use paddock_proto::{CreateMode, ErrorCode};
@@ -14,6 +12,7 @@ use paddock_tests::ensemble::Ensemble;
 use paddock_tests::rolling::Rolling;
 use paddock_tests::rounds;
 use paddock_tests::server::{Server, ServerKind, environment, free_port, metric};
+use paddock_tests::waiting::wait_until;
 
 /// Few, so that members write snapshots and send them to each other.
 const ENTRIES_PER_SNAPSHOT: (&str, &str) = ("snapCount", "300");
@@ -24,8 +23,6 @@ const LEVEL_MAX: &str = "paddock.feature_level_max";
 const SUPER: (&str, &str) =
     ("DigestAuthenticationProvider.superDigest", "super:lK75jTNcA+U9vtVEw5vB51mj/w4=");
 /// Longest time until the level rises, a program that cannot go on ends, and the like.
-const WITHIN: Duration = Duration::from_secs(60);
-const POLL: Duration = Duration::from_millis(20);
 
 #[test]
 fn an_upgrade_and_a_downgrade_cost_no_request_no_write_and_no_session() {
@@ -131,14 +128,6 @@ fn levels(ensemble: &Ensemble, places: &[usize]) -> Vec<u16> {
         metric(&told, "zk_feature_level").and_then(|level| level.parse().ok()).unwrap_or_default()
     };
     places.iter().map(level).collect()
-}
-
-fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
-    let deadline = Instant::now() + WITHIN;
-    while !is_so() {
-        assert!(Instant::now() < deadline, "not after {WITHIN:?}: {what}");
-        thread::sleep(POLL);
-    }
 }
 
 /// Asks one member, as `super`.
