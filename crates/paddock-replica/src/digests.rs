@@ -101,10 +101,15 @@ impl Digests {
         }
     }
 
-    /// A follower compares its state with the leader's.
+    /// A follower compares its state with the leader's. A leader in doubt is told once more what this member has: it may have missed that.
     pub(crate) fn compare_with_leader(&mut self, told: ToldDigest) {
         match self.at(told.index) {
-            Some(own) if own == told.digest => self.is_in_doubt = false,
+            Some(own) if own == told.digest => {
+                self.is_in_doubt = false;
+                if told.is_in_doubt {
+                    self.told = self.told.min(told.index.saturating_sub(1));
+                }
+            }
             Some(own) => self.note_difference(told, own),
             None => {}
         }
@@ -131,8 +136,11 @@ impl Digests {
             self.note_difference(told, own);
         }
         let Some(right) = majority(&membership.voters, &digests) else {
-            let message = PeerMessage::Digest { index, digest: own, is_in_doubt: true };
-            return out.push((from, message.encode()));
+            let message = PeerMessage::Digest { index, digest: own, is_in_doubt: true }.encode();
+            let unheard = membership.voters.iter().filter(|voter| !digests.contains_key(voter)).copied();
+            // A voter that agrees would tell at once what it has told.
+            let differing = Some(from).filter(|_| digest != own);
+            return out.extend(unheard.chain(differing).map(|member| (member, message.clone())));
         };
         self.is_in_doubt = false;
         for (member, digest) in digests.into_iter().filter(|(member, _)| *member != own_id) {
@@ -220,8 +228,8 @@ mod tests {
         digests.note_taken(64, 7);
         digests.judge(1, told(2, 8), &mut reports, &membership, &mut out);
         assert!(digests.is_in_doubt());
-        let doubt = PeerMessage::Digest { index: 64, digest: 7, is_in_doubt: true };
-        assert_eq!(std::mem::take(&mut out), [(2, doubt.encode())]);
+        let doubt = PeerMessage::Digest { index: 64, digest: 7, is_in_doubt: true }.encode();
+        assert_eq!(std::mem::take(&mut out), [(3, doubt.clone()), (2, doubt)]);
         digests.judge(1, told(3, 8), &mut reports, &membership, &mut out);
         let right = PeerMessage::Digest { index: 64, digest: 8, is_in_doubt: false }.encode();
         assert_eq!(out, [(2, right.clone()), (3, right)]);
@@ -241,6 +249,10 @@ mod tests {
         digests.note_taken(64, 7);
         digests.note_taken(128, 8);
         assert_eq!((told(&mut digests), told(&mut digests)), (2, 0));
+        let doubt = |index, digest| ToldDigest { from: 2, index, digest, is_in_doubt: true };
+        digests.compare_with_leader(doubt(128, 8));
+        assert_eq!((told(&mut digests), told(&mut digests)), (1, 0), "and once more for a leader in doubt");
+        digests.compare_with_leader(doubt(0, 1));
         digests.tell_anew();
         assert_eq!(told(&mut digests), 2);
     }
