@@ -48,11 +48,6 @@ impl AppliedPosition {
         (self.index, self.term, self.installed) = (index, term, Some(index));
     }
 
-    /// True while the Raft library does not know of a snapshot that has taken the place of the state.
-    pub(crate) fn is_installing(&self) -> bool {
-        self.installed.is_some()
-    }
-
     /// The entry up to which the snapshot goes that is on disk now, if one was installed.
     pub(crate) fn take_installed(&mut self) -> Option<u64> {
         self.installed.take()

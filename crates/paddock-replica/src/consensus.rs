@@ -173,6 +173,13 @@ impl Consensus {
         self.is_silent = is_silent;
     }
 
+    /// False for a member that keeps out of elections, and for one that was sent a snapshot and has not installed it, which it cannot while its disk has no room: the library would
+    /// look for changes of members in entries that the snapshot stands for.
+    fn may_stand(&self) -> bool {
+        let log = &self.node.raft.raft_log;
+        !self.is_silent && log.applied + 1 >= log.first_index()
+    }
+
     /// From now on no leader is heard in an earlier term.
     pub(crate) fn adopt_term(&mut self, term: u64) {
         let raft = &mut self.node.raft;
@@ -194,8 +201,8 @@ impl Consensus {
         if is_vote && (self.is_silent || self.withheld > 0) {
             return;
         }
-        // A leader that wants this member to lead does not know yet that it has been started again.
-        if self.is_silent && message.msg_type == MessageType::MsgTimeoutNow {
+        // A leader that wants this member to lead does not know yet that it has been started again, or has no room for its snapshot.
+        if !self.may_stand() && message.msg_type == MessageType::MsgTimeoutNow {
             return;
         }
         if message.msg_type == MessageType::MsgHeartbeat {
@@ -237,7 +244,7 @@ impl Consensus {
 
     fn tick_library(&mut self) {
         self.withheld = self.withheld.saturating_sub(1);
-        if self.is_silent {
+        if !self.may_stand() {
             self.node.raft.election_elapsed += 1;
             self.forget_silent_leader();
         } else {
@@ -252,7 +259,7 @@ impl Consensus {
     /// Forgets a leader that is silent for long. A member that may stand for election does so then; one that keeps out of elections,
     /// one without a vote, and one that was removed and does not know have no leader from then on, and say so to those who ask.
     fn forget_silent_leader(&mut self) {
-        let stands = !self.is_silent && self.node.raft.promotable();
+        let stands = self.may_stand() && self.node.raft.promotable();
         let raft = &mut self.node.raft;
         let is_led = raft.state == StateRole::Follower && raft.leader_id != raft::INVALID_ID;
         if is_led && !stands && raft.election_elapsed >= Consensus::SILENCE_TICKS {
@@ -480,6 +487,36 @@ mod tests {
         assert_eq!(consensus.node.raft.state, StateRole::Follower);
         consensus.step(heartbeat);
         assert_eq!(consensus.leadership().leader, Some(2), "it is heard again");
+    }
+
+    #[test]
+    fn a_member_without_room_for_a_snapshot_stands_once_it_is_installed() {
+        let membership = Membership::new(vec![1, 2, 3], vec![]);
+        let hard_state = HardState { term: 2, commit: 5, ..HardState::default() };
+        let mut consensus =
+            Consensus::new(1, 0, 0, Recovered::new((5, 2), membership.clone(), hard_state, vec![]));
+        let mut snapshot =
+            Message { msg_type: MessageType::MsgSnapshot, from: 2, to: 1, term: 2, ..Message::default() };
+        let metadata = snapshot.mut_snapshot().mut_metadata();
+        (metadata.index, metadata.term) = (9, 2);
+        metadata.mut_conf_state().voters = membership.voters.clone();
+        consensus.step(snapshot);
+        let round = consensus.round().unwrap();
+        assert_eq!(round.install.map(|install| install.index), Some(9));
+        let told =
+            Message { msg_type: MessageType::MsgTimeoutNow, from: 2, to: 1, term: 2, ..Message::default() };
+        consensus.step(told);
+        for _ in 0..3 * Consensus::ELECTION_TICKS {
+            consensus.tick(true);
+        }
+        assert_eq!(consensus.leadership().leader, None, "the leader is not heard any more");
+        assert_eq!(consensus.node.raft.state, StateRole::Follower);
+        consensus.persisted(round.number);
+        consensus.applied(9);
+        for _ in 0..2 * Consensus::ELECTION_TICKS {
+            consensus.tick(true);
+        }
+        assert_eq!(consensus.node.raft.state, StateRole::PreCandidate);
     }
 
     #[test]

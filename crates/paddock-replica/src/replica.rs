@@ -384,12 +384,8 @@ impl Replica<'_> {
     }
 
     fn on_tick(&mut self, now: Now) {
-        // A snapshot that is not on disk yet has taken the place of entries that the Raft library would look at before it stands
-        // for election.
-        if !self.group.applied.is_installing() {
-            let sends_heartbeats = self.group.is_home() || self.presence.processes.is_heartbeat_of_groups();
-            self.group.consensus.tick(sends_heartbeats);
-        }
+        let sends_heartbeats = self.group.is_home() || self.presence.processes.is_heartbeat_of_groups();
+        self.group.consensus.tick(sends_heartbeats);
         self.group.requests.tick();
         self.group.transfer.complaints.tick();
         self.group.transfer.receiver.tick();

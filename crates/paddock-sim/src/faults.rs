@@ -164,6 +164,11 @@ pub(crate) enum Fault {
         place: FileKind,
         dice: u64,
     },
+    /// The disk gets full when the member begins to put the next snapshot of a leader in the place of its log and state.
+    FullDiskAtInstall {
+        member: u8,
+        span: SimDuration,
+    },
     /// The machine gets a new disk.
     NewDisk {
         whom: Whom,

@@ -76,6 +76,8 @@ pub(crate) struct MachineFaults {
     pub(crate) slow_syncs: Vec<Time>,
     /// There is no room on the disk until then.
     pub(crate) full_until: Time,
+    /// Time for which there is no room once a snapshot of a leader is installed.
+    pub(crate) full_at_install: Option<SimDuration>,
     /// Something was done to its disk that may make a process end.
     pub(crate) is_disturbed: bool,
     /// A copy of its disk as it once was.
@@ -145,6 +147,7 @@ impl Machine {
                 slow: (SimDuration::ZERO, Time(0)),
                 slow_syncs: Vec::new(),
                 full_until: Time(0),
+                full_at_install: None,
                 is_disturbed: false,
                 copy: None,
                 is_copy: false,
@@ -326,10 +329,24 @@ impl Machine {
         self.faults.full_until = self.faults.full_until.max(until);
     }
 
+    /// Leaves no room on the disk for this time, once a snapshot of a leader is installed.
+    pub(crate) fn fill_disk_at_install(&mut self, span: SimDuration) {
+        self.faults.full_at_install = Some(span);
+        self.disk.fill_at_install(true);
+    }
+
+    /// The time for which the disk has no room, if it has none since the last look because a snapshot was installed.
+    pub(crate) fn take_filled(&mut self, now: Time) -> Option<SimDuration> {
+        let span = self.faults.full_at_install.take_if(|_| self.disk.take_filled())?;
+        self.faults.full_until = self.faults.full_until.max(now + span);
+        Some(span)
+    }
+
     /// There is room again, unless the disk is to be full for longer.
     pub(crate) fn make_room(&mut self, now: Time) {
         if self.faults.full_until <= now {
             self.disk.memory().set_capacity(None);
+            self.disk.make_room();
         }
     }
 
@@ -341,7 +358,7 @@ impl Machine {
     pub(crate) fn mend(&mut self, now: Time) {
         self.disk.live_on();
         (self.faults.power_cut_in_recovery, self.faults.neighbours_disk) = (None, None);
-        self.faults.dies_within_entry = None;
+        (self.faults.dies_within_entry, self.faults.full_at_install) = (None, None);
         self.faults.is_disturbed = false;
         self.faults.full_until = now;
         self.make_room(now);

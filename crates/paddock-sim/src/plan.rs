@@ -1,12 +1,12 @@
 //! Plan of a run, out of its seed.
 
 use crate::client::Habits;
-use crate::faults::{self, FaultKind, Planned};
+use crate::faults::{self, Fault, FaultKind, Planned};
 use crate::machine::setup::{Settings, Upgrades};
 use crate::network::Weather;
 use crate::numbering::Numbering;
 use crate::theme::Theme;
-use crate::time::SimDuration;
+use crate::time::{SimDuration, Time};
 use paddock_chance::Chance;
 
 /// Choices of the command line.
@@ -122,6 +122,13 @@ impl RunPlan {
             kinds.push(FaultKind::HomeLate);
         }
         let mut faults = faults::plan(&kinds, theme.begins(), settings.machines(), length, &mut dice);
+        let mut dice = Chance::of(seed, "installs");
+        if members > 1 && dice.one_in(4) {
+            let member = dice.between(1, settings.machines().into()) as u8;
+            let span = SimDuration::micros(dice.between(500_000, 6_000_000));
+            let at = Time(dice.below(length.0 / 2));
+            faults.push(Planned { at, fault: Fault::FullDiskAtInstall { member, span } });
+        }
         if let Some(wanted) = &wanted.faults {
             faults = wanted.iter().filter_map(|number| faults.get(*number).copied()).collect();
         }

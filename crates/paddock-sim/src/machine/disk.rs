@@ -19,6 +19,9 @@ use crate::faults::Moment;
 /// The group of clients and their sessions.
 const HOME: GroupNumber = GroupNumber(0);
 
+/// Name of the file with which a member marks that it puts a snapshot of a leader in the place of its log and state.
+const INSTALL_MARK: &str = "installing-";
+
 const ONE_THREAD: &str = "one thread runs the world";
 
 #[derive(Debug, Default)]
@@ -31,6 +34,11 @@ struct DiskProcess {
     /// True if the next sync may be put off.
     defers: bool,
     deferred: Option<SharedFile>,
+    /// The disk is to have no room once a leader's snapshot is being installed.
+    fills_at_install: bool,
+    is_filled: bool,
+    /// There is no room for the mark of an installation.
+    has_no_room: bool,
 }
 
 /// Clones share the disk.
@@ -77,8 +85,23 @@ impl SimDisk {
     /// Takes back what is to happen to the process and to its operations.
     pub(crate) fn live_on(&self) {
         let mut process = self.process();
-        (process.dies_at, process.has_fault) = (None, false);
+        (process.dies_at, process.has_fault, process.fills_at_install) = (None, false, false);
         self.memory.clear_faults();
+    }
+
+    /// Leaves no room once the member begins to install a snapshot of a leader, or takes that back.
+    pub(crate) fn fill_at_install(&self, fills: bool) {
+        self.process().fills_at_install = fills;
+    }
+
+    /// True if the disk has no room since the last look, because of a snapshot that was installed.
+    pub(crate) fn take_filled(&self) -> bool {
+        std::mem::take(&mut self.process().is_filled)
+    }
+
+    /// There is room again for the mark of an installation.
+    pub(crate) fn make_room(&self) {
+        self.process().has_no_room = false;
     }
 
     /// From now on a sync that nothing follows is put off until `complete_sync`, or is not.
@@ -199,6 +222,16 @@ impl Disk for SimDisk {
     }
 
     fn create(&self, path: &Path) -> io::Result<Box<dyn DiskFile>> {
+        if path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(INSTALL_MARK)) {
+            let mut process = self.process();
+            if std::mem::take(&mut process.fills_at_install) {
+                (process.is_filled, process.has_no_room) = (true, true);
+                self.memory.set_capacity(Some(self.memory.used_bytes()));
+            }
+            if process.has_no_room {
+                return Err(io::ErrorKind::StorageFull.into());
+            }
+        }
         self.change(|| self.memory.create(path)).map(|file| self.file(file))
     }
 

@@ -401,6 +401,13 @@ impl World {
     /// Looks whether the process lives and who it thinks that it is.
     fn look_after(&mut self, member: u8, went: Result<(), MemberError>) -> Checked {
         let now = self.now;
+        if let Some(span) = self.machine(member).take_filled(now) {
+            self.trace.note(
+                now,
+                format_args!("the disk of {member} is full for {span}, at a snapshot of the leader"),
+            );
+            self.plan_in(span, WorldEvent::Room { member });
+        }
         let machine = self.machine(member);
         let is_dead = machine.disk.is_dead();
         let is_diverged = machine.blame.was_wrong && matches!(went, Err(MemberError::Diverged { .. }));

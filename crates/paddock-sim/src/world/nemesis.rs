@@ -157,6 +157,7 @@ impl World {
             }
             _ => self.strike_network(fault),
         }
+            | Fault::FullDiskAtInstall { .. }
         Ok(())
     }
 
@@ -201,6 +202,7 @@ impl World {
                 if self.may_lose_data(member) {
                     let flipped = self.machine(member).flip(place, Chance::new(dice));
                     self.trace.note(now, format_args!("{member} has a bit flipped in {flipped:?}"));
+            Fault::FullDiskAtInstall { member, span } => self.machine(member).fill_disk_at_install(span),
                 }
             }
             _ => unreachable!("that is no fault of a disk"),
