@@ -84,6 +84,28 @@ async fn read_without_garbage(client: &Client) -> Tree {
     tree
 }
 
+/// A virtual machine that is moved, a container that is paused, a process that was stopped: time in which the member heard no client counts for no session.
+#[tokio::test]
+async fn a_session_outlives_a_member_that_stands_still_for_longer_than_its_timeout() {
+    let mut server = Server::start_with(ServerKind::Paddock, &[]);
+    let options = ClientOptions { session_timeout: Duration::from_secs(4), ..ClientOptions::default() };
+    let client = Client::connect(&server.address().to_string(), options).await.expect("connect");
+    client.create("/alive", b"", CreateMode::Ephemeral).await.expect("create an ephemeral");
+    let session = client.session();
+    server.pause();
+    tokio::time::sleep(Duration::from_secs(12)).await;
+    server.resume();
+    let deadline = Instant::now() + PATIENCE;
+    let owner = loop {
+        match client.exists("/alive").await {
+            Ok(stat) => break stat.ephemeral_owner,
+            Err(error) => assert!(Instant::now() < deadline, "{error}"),
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    };
+    assert_eq!((owner, client.session()), (session, session));
+}
+
 /// Waits until the server has removed a znode by itself.
 async fn wait_until_gone(client: &Client, path: &str) {
     let deadline = Instant::now() + PATIENCE;

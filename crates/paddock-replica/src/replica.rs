@@ -286,7 +286,7 @@ impl Replica<'_> {
         if self.group.read_only.judge(verdicts) {
             // No client could come back to a session meanwhile.
             if self.group.is_home() {
-                self.presence.sessions.liveness.renew_all(now.monotonic_ms);
+                self.presence.sessions.renew_all(now.monotonic_ms);
             }
         }
     }
@@ -426,6 +426,7 @@ impl Replica<'_> {
 
     /// The part of a tick that a member does once: it does it with its home group.
     fn tick_member(&mut self, now: Now) {
+        self.presence.sessions.tick(now.monotonic_ms);
         self.tell_presence(now);
         self.seek_members();
         self.judge_clocks(now);

@@ -9,9 +9,14 @@ use paddock_tree::Tree;
 
 use crate::raft_id::raft_id;
 
+/// Time between two ticks of a member that runs, at most, in milliseconds. What is more, it stood still.
+const BETWEEN_TICKS_MS: u64 = 1000;
+
 #[derive(Debug)]
 pub(crate) struct Sessions {
     tick_ms: u64,
+    /// Moment of the last tick of the member, or since which the sessions have their time.
+    ticked_ms: Option<u64>,
     /// This member.
     own: u64,
     pub(crate) liveness: Liveness,
@@ -30,6 +35,7 @@ impl Sessions {
     pub(crate) fn new(tick_ms: u64, member: u64, incarnation: u64, watches: WatchTable) -> Sessions {
         Sessions {
             tick_ms,
+            ticked_ms: None,
             own: member,
             liveness: Liveness::new(tick_ms),
             serving: Serving::default(),
@@ -49,6 +55,21 @@ impl Sessions {
             if !shares_byte {
                 self.skip_id(session);
             }
+        }
+    }
+
+    /// Gives every session its whole timeout from now on.
+    pub(crate) fn renew_all(&mut self, now_ms: u64) {
+        self.liveness.renew_all(now_ms);
+        self.ticked_ms = Some(now_ms);
+    }
+
+    /// A tick of the member. Time in which its process or its machine stood still is no session's silence: requests that came meanwhile have not been read yet.
+    pub(crate) fn tick(&mut self, now_ms: u64) {
+        let since_ms = self.ticked_ms.replace(now_ms).map_or(0, |before| now_ms.saturating_sub(before));
+        if since_ms > BETWEEN_TICKS_MS {
+            tracing::warn!(milliseconds = since_ms, "this member stood still: sessions get the time back");
+            self.liveness.put_off(since_ms - BETWEEN_TICKS_MS);
         }
     }
 

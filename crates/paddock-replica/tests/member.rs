@@ -178,7 +178,18 @@ impl Member {
         self.step(Input::Client(ClientInput::Read(local)));
     }
 
+    /// Lives until then.
     fn tick_at(&mut self, monotonic_ms: u64) -> Vec<String> {
+        let mut told = Vec::new();
+        while self.now.monotonic_ms + 1000 < monotonic_ms {
+            told.extend(self.stand_still_until(self.now.monotonic_ms + 1000));
+        }
+        told.extend(self.stand_still_until(monotonic_ms));
+        told
+    }
+
+    /// A tick, and none before it.
+    fn stand_still_until(&mut self, monotonic_ms: u64) -> Vec<String> {
         self.now.monotonic_ms = monotonic_ms;
         self.step(Input::Tick);
         self.settle()

@@ -78,6 +78,19 @@ impl Liveness {
         }
     }
 
+    /// Gives every session this time more, in which no session could be heard.
+    pub fn put_off(&mut self, by_ms: u64) {
+        let tick_ms = self.tick_ms;
+        self.queue.clear();
+        let mut sessions: Vec<_> = self.sessions.iter_mut().filter(|(_, pulse)| !pulse.ending).collect();
+        sessions.sort_unstable_by_key(|(session, _)| **session);
+        for (&session, pulse) in sessions {
+            pulse.deadline = (pulse.deadline + by_ms).next_multiple_of(tick_ms);
+            pulse.queued = pulse.deadline;
+            self.queue.entry(pulse.deadline).or_default().push(session);
+        }
+    }
+
     /// The sessions whose time has run out. Each is returned once, and stays known until it is removed.
     pub fn expire(&mut self, now_ms: u64) -> Vec<SessionId> {
         let mut expired = Vec::new();
@@ -107,6 +120,17 @@ mod tests {
 
     const A: SessionId = SessionId(1);
     const B: SessionId = SessionId(2);
+
+    #[test]
+    fn time_in_which_no_session_could_be_heard_is_given_to_all() {
+        let mut liveness = Liveness::new(10);
+        liveness.add(A, 30, 0);
+        liveness.add(B, 10, 0);
+        assert_eq!(liveness.expire(10), [B]);
+        liveness.put_off(1005);
+        assert_eq!(liveness.expire(1039), []);
+        assert_eq!(liveness.expire(1040), [A], "and B's end was asked for already");
+    }
 
     #[test]
     fn a_silent_session_expires_once_and_never_early() {

@@ -185,7 +185,7 @@ impl Replica<'_> {
             self.presence.file_lists.begin_anew();
             self.presence.rosters.begin_anew();
             // What a former leader heard is not known here.
-            self.presence.sessions.liveness.renew_all(now.monotonic_ms);
+            self.presence.sessions.renew_all(now.monotonic_ms);
         }
         self.group.transfer.receiver.forget_unless_of(leadership.term);
         self.group.requests.send_all_again();

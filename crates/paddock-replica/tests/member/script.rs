@@ -84,8 +84,8 @@ impl Script {
             "get" => {
                 self.member.get(&client(self), number(2) as i32, words[3], words.get(4) == Some(&"watch"));
             }
-            "time" => self.member.now.monotonic_ms = number(1) as u64,
             "tick" => return self.member.tick_at(number(1) as u64),
+            "stand-still" => return self.member.stand_still_until(number(1) as u64),
             "settle" => return self.member.settle(),
             "collect" => {
                 self.member.replica.collect(self.member.now, &mut self.member.effects);
