@@ -98,7 +98,14 @@ mod tests {
         let (term, home) =
             (Term(1), Record::Entry { group: HOME, term: Term(1), index: Index(1), payload: &[] });
         found.log.append(home);
-        let hard_state = HardState { term: 1, vote: 1, commit: LAST, silent_until: 0, incarnation: START };
+        let hard_state = HardState {
+            term: 1,
+            vote: 1,
+            commit: LAST,
+            silent_until: 0,
+            incarnation: START,
+            learned_through: 0,
+        };
         found.log.append(Record::HardState { group: GROUP, payload: &hard_state.encode() });
         for index in (1..=LAST).map(Index) {
             found.log.append(Record::Entry { group: GROUP, term, index, payload: &[] });

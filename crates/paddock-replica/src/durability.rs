@@ -91,11 +91,11 @@ impl Durability {
 
     /// Puts into `effects` up to which entry this member keeps silent, where no round of the Raft library takes that to the disk: a member that
     /// only asks has none. A process that has forgotten it would ask anew, and vote if there is no leader by then.
-    pub(crate) fn record_silence(&mut self, silent_until: u64, effects: &mut Effects) {
+    pub(crate) fn record_silence(&mut self, silent_until: u64, learned_through: u64, effects: &mut Effects) {
         if silent_until == self.written.silent_until {
             return;
         }
-        self.written.silent_until = silent_until;
+        (self.written.silent_until, self.written.learned_through) = (silent_until, learned_through);
         effects.hard_state = Some(self.written);
         let round = *self.unsynced_round.get_or_insert(self.persisted_round);
         effects.round.get_or_insert(round);
@@ -146,7 +146,8 @@ mod tests {
 
     use super::*;
 
-    const WRITTEN: HardState = HardState { term: 3, vote: 2, commit: 5, silent_until: 0, incarnation: 1 };
+    const WRITTEN: HardState =
+        HardState { term: 3, vote: 2, commit: 5, silent_until: 0, incarnation: 1, learned_through: 0 };
 
     fn round(number: u64, hard_state: HardState, entries: usize) -> DiskRound {
         let entry = LogEntry { index: 6, term: 3, payload: Bytes::new() };
@@ -164,13 +165,13 @@ mod tests {
         let mut durability = Durability::new(WRITTEN);
         durability.persisted(7);
         let mut effects = Effects::default();
-        durability.record_silence(0, &mut effects);
+        durability.record_silence(0, 0, &mut effects);
         assert_eq!((effects.hard_state, effects.round), (None, None), "the disk knows that");
-        durability.record_silence(9, &mut effects);
+        durability.record_silence(9, 0, &mut effects);
         let silent = HardState { silent_until: 9, ..WRITTEN };
         assert_eq!((effects.hard_state.take(), effects.round.take()), (Some(silent), Some(7)));
         assert!(!durability.is_synced());
-        durability.record_silence(9, &mut effects);
+        durability.record_silence(9, 0, &mut effects);
         assert_eq!((effects.hard_state, effects.round), (None, None));
         durability.persisted(7);
         assert!(durability.is_synced());

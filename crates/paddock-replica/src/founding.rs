@@ -41,20 +41,26 @@ pub(crate) struct Founders {
     begun: BTreeSet<u64>,
     /// True while the first entry is on its way to the disk.
     is_writing: bool,
-    /// True if this member is known to have had no data before.
-    is_first_time: bool,
+    /// The group was not there before this entry of the home group; `None` if this member does not know since when it may have been in it.
+    not_before: Option<u64>,
     /// Ticks for which it has waited for voters that were not heard.
     ticks_waited: u32,
 }
 
 impl Founders {
-    /// A member that is known never to have had data.
-    pub(crate) fn first_time() -> Founders {
-        Founders { is_first_time: true, ..Founders::default() }
+    /// Founders of a group that was not there before this entry of the home group.
+    pub(crate) fn of_group(not_before: u64) -> Founders {
+        Founders { not_before: Some(not_before), ..Founders::default() }
     }
 
-    pub(crate) fn is_first_time(&self) -> bool {
-        self.is_first_time
+    pub(crate) fn note_not_before(&mut self, not_before: u64) {
+        self.not_before = Some(not_before);
+    }
+
+    /// True if this member has never had anything of the group: it has applied the entry with which the group began as the ensemble did, and has lost nothing since. `learned_through`
+    /// is the last entry of the home group of which that cannot be said.
+    pub(crate) fn is_first_time(&self, learned_through: u64) -> bool {
+        self.not_before.is_some_and(|index| index > learned_through)
     }
 
     /// Another member says that it has no data.
@@ -164,6 +170,18 @@ mod tests {
         assert_eq!(founders.unheard(1, &[1, 2, 3]), [2]);
         founders.note_begun(2);
         assert!(founders.unheard(1, &[1, 2, 3]).is_empty());
+    }
+
+    #[test]
+    fn a_group_that_was_founded_behind_what_was_learned_is_new_to_a_member() {
+        let mut founders = Founders::of_group(5);
+        assert_eq!(
+            [0, 4, 5, u64::MAX].map(|through| founders.is_first_time(through)),
+            [true, true, false, false]
+        );
+        founders.note_not_before(6);
+        assert!(founders.is_first_time(5), "the log has told it more exactly");
+        assert!(!Founders::default().is_first_time(0), "the home group is founded by those who ask");
     }
 
     #[test]

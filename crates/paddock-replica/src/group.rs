@@ -12,7 +12,7 @@ use crate::effects::QueuedEffects;
 use crate::joining::Joining;
 use crate::leading::Leading;
 use crate::membership_change::MembershipChange;
-use crate::presence::Presence;
+use crate::presence::{NewGroup, Presence};
 use crate::raft_id::member_number;
 use crate::read_only::ReadOnly;
 use crate::requests::Requests;
@@ -133,8 +133,9 @@ impl Group {
     }
 
     /// The home group's log says who begins this group, or who is asked for it now.
-    pub fn note_founders(&mut self, founders: Membership) {
-        self.founding.membership = founders;
+    pub fn note_founders(&mut self, new: NewGroup) {
+        self.founding.membership = new.founders;
+        self.joining.note_not_before(new.not_before);
     }
 
     /// True for the group in which sessions, members and all other groups are decided.

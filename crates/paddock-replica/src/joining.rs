@@ -99,9 +99,16 @@ impl Joining {
         self.founders = Some(Founders::default());
     }
 
-    /// This member has no data, and never had any: it need not ask others before it writes the first entry.
-    pub(crate) fn begin_first_founding(&mut self) {
-        self.founders = Some(Founders::first_time());
+    /// This member has no data in a group that was not there before this entry of the home group. If it never had any, it need not ask others before it writes the first entry.
+    pub(crate) fn begin_founding_since(&mut self, not_before: u64) {
+        self.founders = Some(Founders::of_group(not_before));
+    }
+
+    /// The home group's log says that the group was not there before this entry.
+    pub(crate) fn note_not_before(&mut self, not_before: Option<u64>) {
+        if let (Some(founders), Some(index)) = (&mut self.founders, not_before) {
+            founders.note_not_before(index);
+        }
     }
 
     /// Another member without data has been heard.
@@ -118,13 +125,22 @@ impl Joining {
         }
     }
 
-    /// True if it is time to write the first entry: no voter has data, or this member cannot have been in the group before.
-    pub(crate) fn may_found(&self, founding: &Founding) -> bool {
-        let founders = self.founders.as_ref().filter(|founders| !founders.is_writing());
-        if founders.is_some_and(Founders::is_first_time) {
-            return founding.membership.voters.contains(&self.own);
+    /// True if it is time to write the first entry: no voter has data, or this member cannot have been in the group before. `learned_through` is the last entry of the home
+    /// group that the member may have applied later than the ensemble did.
+    pub(crate) fn may_found(&self, founding: &Founding, learned_through: u64) -> bool {
+        if self.founders.as_ref().is_some_and(Founders::is_writing) {
+            return false;
+        }
+        if self.is_first_time(founding, learned_through) {
+            return true;
         }
         self.unheard_founders(founding).is_some_and(|unheard| founding.by_majority || unheard.is_empty())
+    }
+
+    /// True if this member is a founder that has never had anything of the group.
+    pub(crate) fn is_first_time(&self, founding: &Founding, learned_through: u64) -> bool {
+        let is_new = |founders: &Founders| founders.is_first_time(learned_through);
+        self.founders.as_ref().is_some_and(is_new) && founding.membership.voters.contains(&self.own)
     }
 
     /// Most of the voters have no data: those that have not been heard yet. `None` if they are fewer, or if this member founds nothing.

@@ -18,7 +18,7 @@ use crate::rosters::Rosters;
 use crate::sessions::Sessions;
 use crate::stamps::MemberClocks;
 use crate::told_members::ToldMembers;
-use crate::{Cluster, Membership, Recovered, ReplicaOptions};
+use crate::{Cluster, HardState, Membership, Recovered, ReplicaOptions};
 
 /// One member of an ensemble, but for its groups. Each part has its own file, and does not know the others.
 #[derive(Debug)]
@@ -42,6 +42,9 @@ pub struct Presence {
     pub(crate) successions: Vec<u64>,
     /// The last entry of the home group that was in this member's log when its process was started.
     pub(crate) logged_at_start: u64,
+    /// The last entry of the home group that this member may have applied later than the ensemble did, since it came without data or lost it
+    /// (`HardState::learned_through`); `u64::MAX` while it learns.
+    pub(crate) learned_through: u64,
     /// Level of the features that the ensemble may use, as the home group's state says.
     pub(crate) ensemble_level: FeatureLevel,
     /// Groups of which the home group's state has told since [`Presence::take_new_groups`].
@@ -54,8 +57,8 @@ pub struct NewGroup {
     pub number: u32,
     /// The members that begin it.
     pub founders: Membership,
-    /// True if it is known that this member has never had anything of the group.
-    pub is_first_time: bool,
+    /// The group was not there before this entry of the home group; `None` where that is not known.
+    pub not_before: Option<u64>,
 }
 
 impl Presence {
@@ -81,6 +84,10 @@ impl Presence {
             is_disk_full: false,
             successions: Vec::new(),
             logged_at_start: recovered.last_index(),
+            learned_through: match recovered.hard_state {
+                HardState { silent_until: 0, learned_through, .. } => learned_through,
+                _ => u64::MAX,
+            },
             ensemble_level: FeatureLevel::NONE,
             new_groups: Vec::new(),
             options,

@@ -87,19 +87,19 @@ impl Replica<'_> {
             self.await_state();
             self.group.consensus.set_silent(self.group.joining.is_silent());
         } else {
-            self.begin_with_disk(false);
+            self.begin_with_disk(None);
         }
     }
 
-    /// Learns, founds or waits for admission, as the disk demands. `is_first_time` is true if there has never been more on it.
-    fn begin_with_disk(&mut self, is_first_time: bool) {
+    /// Learns, founds or waits for admission, as the disk demands. Another group than the home group was not there before the entry `not_before` of that one.
+    fn begin_with_disk(&mut self, not_before: Option<u64>) {
         match self.group.joining.silent_until() {
             Some(HardState::TERM_UNKNOWN) => self.await_state(),
             Some(_) => self.group.read_only.begin_learning(),
-            None if self.group.consensus.is_empty() && is_first_time => {
-                self.group.joining.begin_first_founding();
-            }
-            None if self.group.consensus.is_empty() => self.group.joining.begin_founding(),
+            None if self.group.consensus.is_empty() => match not_before {
+                Some(index) => self.group.joining.begin_founding_since(index),
+                None => self.group.joining.begin_founding(),
+            },
             None if !self.group.consensus.is_alone() => {
                 self.group.joining.begin_admission(self.group.consensus.membership())
             }
@@ -548,6 +548,7 @@ impl Replica<'_> {
     /// The snapshot has taken the place of log and state. What this member's connections wait for may have been carried
     /// out in it, and what their watches waited for may have happened: they are closed, and their clients come back.
     pub fn installed(&mut self, now: Now, state: &Replicated, out: &mut Outboxes) {
+        let before = (self.group.applied.groups, self.group.applied.index());
         self.group.applied.install(state.applied());
         self.group.disk_age.adopt(state.tree());
         self.note_number_used_up();
@@ -564,9 +565,9 @@ impl Replica<'_> {
         for conn in forgotten.iter().filter_map(QueuedItem::conn).chain(served).chain(waiting) {
             out.close(conn);
         }
-        let groups_before = self.group.applied.groups;
         self.follow_ensemble(state.tree());
-        self.note_new_groups(groups_before, state.tree(), false);
+        let (groups, index) = before;
+        self.note_new_groups(groups, state.tree(), index + 1);
         self.presence.sessions.adopt(state.tree(), now.monotonic_ms);
     }
 }

@@ -122,7 +122,12 @@ impl Rosters {
 
     /// True if no member has founded a group, for all that the home group says, and this one may.
     pub(crate) fn may_found(&self, group: u32) -> bool {
-        self.knows_home && group >= self.groups.established()
+        self.knows_home && self.may_be_new(group)
+    }
+
+    /// True if the home group does not say that all founders of a group have it.
+    pub(crate) fn may_be_new(&self, group: u32) -> bool {
+        group >= self.groups.established()
     }
 
     /// Reports from before are old: another roster counts, or another member leads the home group.

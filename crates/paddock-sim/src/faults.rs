@@ -83,6 +83,11 @@ pub(crate) enum Fault {
     PowerCutOfAll {
         down: SimDuration,
     },
+    /// Likewise, this time after the first member has written the first entry of a group beside the home group.
+    PowerCutOfFounders {
+        after: SimDuration,
+        down: SimDuration,
+    },
     /// The machine stands still. Messages of members are taken later than those of clients by a time, when it goes on.
     Pause {
         whom: Whom,
@@ -159,15 +164,15 @@ pub(crate) enum Fault {
         room: u64,
         span: SimDuration,
     },
-    Flip {
-        whom: Whom,
-        place: FileKind,
-        dice: u64,
-    },
     /// The disk gets full when the member begins to put the next snapshot of a leader in the place of its log and state.
     FullDiskAtInstall {
         member: u8,
         span: SimDuration,
+    },
+    Flip {
+        whom: Whom,
+        place: FileKind,
+        dice: u64,
     },
     /// The machine gets a new disk.
     NewDisk {

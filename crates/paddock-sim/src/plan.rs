@@ -122,6 +122,13 @@ impl RunPlan {
             kinds.push(FaultKind::HomeLate);
         }
         let mut faults = faults::plan(&kinds, theme.begins(), settings.machines(), length, &mut dice);
+        let mut dice = Chance::of(seed, "foundings");
+        if has_groups && dice.one_in(4) {
+            let within = *dice.pick(&[100, 1000, 10_000]);
+            let after = SimDuration::micros(dice.below(within));
+            let down = SimDuration::micros(dice.below(2_000_000));
+            faults.push(Planned { at: Time(0), fault: Fault::PowerCutOfFounders { after, down } });
+        }
         let mut dice = Chance::of(seed, "installs");
         if members > 1 && dice.one_in(4) {
             let member = dice.between(1, settings.machines().into()) as u8;

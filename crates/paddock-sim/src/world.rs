@@ -88,6 +88,9 @@ pub(crate) enum WorldEvent {
     },
     /// The leader ends.
     EndLeader,
+    PowerCutOfAll {
+        down: SimDuration,
+    },
     /// Faults end, and then one thing after the other must become right.
     Stage,
 }
@@ -147,6 +150,8 @@ pub(crate) struct World {
     struck: u64,
     /// For how long.
     deaf_once_handed_over: Option<SimDuration>,
+    /// The power of all is cut this time after a group beside the home group has begun, for the second one.
+    founders_end: Option<(SimDuration, SimDuration)>,
     /// By then a leader has heard of all members that came back with older disks.
     old_disks_judged_at: Time,
 }
@@ -185,6 +190,7 @@ impl World {
             client_load: ClientLoad::Busy,
             struck: 0,
             deaf_once_handed_over: None,
+            founders_end: None,
             old_disks_judged_at: Time(0),
             plan,
         };
@@ -275,6 +281,7 @@ impl World {
                 self.look_at_slow_leader(member, part, handovers)
             }
             WorldEvent::EndLeader => self.end_leader(),
+            WorldEvent::PowerCutOfAll { down } => self.cut_power(down),
             WorldEvent::Stage => self.next_stage(),
         }
     }

@@ -93,14 +93,16 @@ impl Member {
             if !home.tree().has_replica(number, self.config.member) {
                 continue;
             }
+            // The state does not tell since when the group is there.
+            let not_before = Some(1);
             match found.remove(&GroupNumber(number)) {
-                Some(group) => self.begin_other(group, founders, false, now),
-                None => self.begin_new_group(NewGroup { number, founders, is_first_time: false }, now),
+                Some(group) => self.begin_other(group, founders, not_before, now),
+                None => self.begin_new_group(NewGroup { number, founders, not_before }, now),
             }
         }
         // The home group's log tells of these when it is applied: they were founded, or this member is to have them, or is to have them no more.
         for group in found.into_values().filter(|group| !group.is_let_go()) {
-            self.begin_other(group, Membership::default(), false, now);
+            self.begin_other(group, Membership::default(), None, now);
         }
         self.carrier.follow_home(home.tree());
     }
@@ -114,7 +116,7 @@ impl Member {
         let (later, new): (Vec<NewGroup>, Vec<_>) = new.partition(|new| self.leaves(new.number));
         for new in new {
             match self.place_of(GroupNumber(new.number)) {
-                Some(at) => self.groups[at].group.note_founders(new.founders),
+                Some(at) => self.groups[at].group.note_founders(new),
                 None => self.begin_new_group(new, now),
             }
         }
@@ -145,19 +147,19 @@ impl Member {
     }
 
     fn begin_new_group(&mut self, new: NewGroup, now: Now) {
-        let NewGroup { number, founders, is_first_time } = new;
+        let NewGroup { number, founders, not_before } = new;
         let state = Replicated::new(Tree::new(), (0, 0), Membership::default());
         let mut recovered = Recovered::new((0, 0), Membership::default(), HardState::default(), Vec::new());
         recovered.begin(raft_id(self.config.member), self.config.process(), state.tree(), now);
         let group = FoundGroup { number: GroupNumber(number), state, recovered };
-        self.begin_other(group, founders, is_first_time, now);
+        self.begin_other(group, founders, not_before, now);
     }
 
-    fn begin_other(&mut self, found: FoundGroup, founders: Membership, is_first_time: bool, now: Now) {
+    fn begin_other(&mut self, found: FoundGroup, founders: Membership, not_before: Option<u64>, now: Now) {
         let FoundGroup { number, state, mut recovered } = found;
         recovered.cluster = self.presence.cluster();
         let mut group = Group::other(&self.presence, (number.0, founders), recovered, &state, now);
-        Replica::new(&mut self.presence, &mut group).open_other(&state, is_first_time);
+        Replica::new(&mut self.presence, &mut group).open_other(&state, not_before);
         let at = self.groups.partition_point(|group| group.number < number);
         let other = MemberGroup {
             number,

@@ -76,12 +76,21 @@ impl Replica<'_> {
             }
             self.record(round.vote, round.entries, round.number, effects);
         }
-        self.group.durability.record_silence(self.silent_until(), effects);
+        self.group.durability.record_silence(self.silent_until(), self.learned_through(), effects);
     }
 
     /// Entry up to which this member is silent, as its hard state says it.
     fn silent_until(&self) -> u64 {
         self.group.joining.silent_until().unwrap_or_default()
+    }
+
+    /// Entry up to which this member has learned the home group's state, as its hard state says it.
+    fn learned_through(&self) -> u64 {
+        match self.presence.learned_through {
+            u64::MAX => self.group.durability.written().learned_through,
+            through if self.group.is_home() => through,
+            _ => 0,
+        }
     }
 
     /// Records on disk what a round promises. `vote` is the term and the vote, if one of them has changed.
@@ -103,6 +112,7 @@ impl Replica<'_> {
             commit: self.group.consensus.committed(),
             silent_until: self.silent_until(),
             incarnation: self.group.requests.origin().incarnation,
+            learned_through: self.learned_through(),
         };
         let is_in_ensemble = !self.group.consensus.is_alone();
         let round = DiskRound { number, hard_state, entries, is_in_ensemble };
@@ -114,7 +124,9 @@ impl Replica<'_> {
     /// Writes the first entry, if it is time.
     fn found(&mut self, effects: &mut Effects) {
         let founding = &self.group.founding;
-        if !self.group.consensus.is_empty() || !self.group.joining.may_found(founding) {
+        if !self.group.consensus.is_empty()
+            || !self.group.joining.may_found(founding, self.presence.learned_through)
+        {
             return;
         }
         // Members that began the group may have left it since, and may have come back without their data.

@@ -1,9 +1,9 @@
 //! Groups beside the home group: how they are founded, and what a member does with one of them.
 //!
-//! The home group's log says how many groups there are, and which members begin each. A member that applies that entry, and did not have it when
-//! its process was started, has never had the groups before: it writes their first entry at once. In every other case it may have voted in them and
-//! have lost that, so it asks the others first, as a member without data does in the home group: a member that learns the home group's state, one that
-//! waits for admission, and one whose log had the entry at its start.
+//! The home group's log says how many groups there are, and which members begin each. A member that has applied that entry as the ensemble did, and has lost nothing since, has never had the groups
+//! if it does not have them now: it writes their first entry as soon as it has a say in the home group. So a power cut ends no founding: those who come back go on with it. A member that came
+//! without data, or lost it, and has learned the home group's state with that entry (`HardState::learned_through`) may have voted in the groups and have
+//! lost that. It asks the others first, as a member without data does in the home group.
 //!
 //! A group's lead belongs to one of its voters, another one for each group, so that leaders are spread. That member asks for the lead when it has
 //! everything; if it is away, the next one in the group's own order does. No other member asks, so leads do not go back and forth.
@@ -30,14 +30,13 @@ const SEEK_TICKS: u64 = 20;
 const SEEK_SLOTS: u64 = 10;
 
 impl Replica<'_> {
-    /// Begins with a group that is not the home group, with the state of the newest snapshot. `is_first_time` is true if it is known that this
-    /// member has never had anything of the group.
-    pub fn open_other(&mut self, state: &Replicated, is_first_time: bool) {
+    /// Begins with a group that is not the home group, with the state of the newest snapshot. See [`NewGroup`] for `not_before`.
+    pub fn open_other(&mut self, state: &Replicated, not_before: Option<u64>) {
         assert!(!self.group.is_home(), "the home group is opened by itself");
         self.group.disk_age.adopt(state.tree());
         self.take_roster(state.tree());
         self.group.applied.level = state.tree().feature_level();
-        self.begin_with_disk(is_first_time);
+        self.begin_with_disk(not_before);
         self.withhold_votes();
     }
 
@@ -112,27 +111,26 @@ impl Replica<'_> {
             leading.has_groups(self.group.applied.groups);
             leading.set_stamps(stamps);
         }
-        let is_first_time = index > self.presence.logged_at_start && !self.group.joining.is_silent();
-        self.note_new_groups(before, tree, is_first_time);
+        self.note_new_groups(before, tree, index);
         self.presence.rosters.follow(tree);
     }
 
     /// The state says that there are more groups than `before`: the member has to make them.
-    pub(super) fn note_new_groups(&mut self, before: u32, tree: &Tree, is_first_time: bool) {
+    pub(super) fn note_new_groups(&mut self, before: u32, tree: &Tree, not_before: u64) {
         let count = tree.groups().count();
         if count > before {
             tracing::info!(groups = count, "number of Raft groups raised");
         }
-        self.note_own_groups(before, tree, is_first_time);
+        self.note_own_groups(before, tree, Some(not_before));
     }
 
     /// Notes which groups from the `first` on this member is to have by the home group's state: it makes those that it lacks.
-    pub(super) fn note_own_groups(&mut self, first: u32, tree: &Tree, is_first_time: bool) {
+    pub(super) fn note_own_groups(&mut self, first: u32, tree: &Tree, not_before: Option<u64>) {
         let own = member_number(self.presence.options.member).expect("the options name a member");
         self.presence.placement.follow(own, tree);
         for number in (first..tree.groups().count()).filter(|number| tree.has_replica(*number, own)) {
             let founders = founders_of(tree, number).expect("the state says who founds its groups");
-            self.presence.new_groups.push(NewGroup { number, founders, is_first_time });
+            self.presence.new_groups.push(NewGroup { number, founders, not_before });
         }
     }
 

@@ -181,6 +181,9 @@ impl Replica<'_> {
     }
 
     fn on_raft_message(&mut self, now: Now, message: Message) {
+        if self.is_late_founder() {
+            return;
+        }
         self.note_leader(&message);
         if self.group.joining.is_inquiring() {
             return;
@@ -352,6 +355,8 @@ impl Replica<'_> {
         }
         if !self.group.joining.is_without_data() {
             self.on_inquiry_answered(from, cluster, greeting);
+        } else if self.is_late_founder() {
+            // What the others say of themselves is no matter.
         } else if matches!(condition, Condition::Established | Condition::Learning) {
             tracing::info!(
                 member = logged(from),
@@ -425,6 +430,7 @@ impl Replica<'_> {
         self.group.read_only.begin_learning();
         if self.group.is_home() {
             self.presence.rosters.set_knows_home(false);
+            self.presence.learned_through = u64::MAX;
         }
     }
 
@@ -455,6 +461,13 @@ impl Replica<'_> {
             && greeting.condition == Condition::Established
             && membership.voters.contains(&from)
             && greeting.addresses.is_some_and(|addresses| digest_of_members(members) == Some(addresses))
+    }
+
+    /// True if this member has never had anything of its group, and writes the first entry once it has a say in the home group, as the other founders may have done
+    /// long ago: it has nothing to learn before it votes.
+    fn is_late_founder(&self) -> bool {
+        self.presence.rosters.may_be_new(self.group.number)
+            && self.group.joining.is_first_time(&self.group.founding, self.presence.learned_through)
     }
 
     /// A leader speaks to this member. If it has nothing, there is an ensemble.
@@ -488,6 +501,10 @@ impl Replica<'_> {
         self.reconsider_admission();
         if self.group.joining.catch_up(self.group.applied.get(), self.group.leadership.term) {
             tracing::info!("caught up: taking part in elections");
+            if self.group.is_home() {
+                let has_groups = self.group.applied.groups > 1;
+                self.presence.learned_through = if has_groups { self.group.applied.index() } else { 0 };
+            }
             self.group.consensus.set_silent(self.group.joining.is_silent());
             self.number_this_start_anew();
         }

@@ -58,7 +58,7 @@ impl Replica<'_> {
     /// The home group's state says which groups this member is to have: it makes those that it lacks.
     pub(super) fn follow_placement(&mut self, tree: &Tree) {
         if tree.groups().have_placement() {
-            self.note_own_groups(1, tree, false);
+            self.note_own_groups(1, tree, None);
         }
     }
 

@@ -10,9 +10,10 @@ use paddock_replica::{
 };
 use paddock_tree::{Command, FeatureLevel, placement};
 
-use super::World;
+use super::{World, WorldEvent};
 use crate::checks::Checked;
 use crate::machine::Machine;
+use crate::machine::process::SimProcess;
 use crate::names;
 use crate::numbering::machine_of;
 
@@ -56,6 +57,15 @@ impl World {
                 self.follow_group(*group, entry);
             }
             self.checks.streams.committed(*group, entry)?;
+        }
+        let has_begun = |process: &SimProcess| {
+            process.group_standings().iter().any(|group| group.number > 0 && group.last_entry > 0)
+        };
+        if self.founders_end.is_some()
+            && self.machine(member).process.as_ref().is_some_and(has_begun)
+            && let Some((after, down)) = self.founders_end.take()
+        {
+            self.plan_in(after, WorldEvent::PowerCutOfAll { down });
         }
         let World { machines, checks, .. } = self;
         let Some(process) = &machines[usize::from(member) - 1].process else { return Ok(()) };

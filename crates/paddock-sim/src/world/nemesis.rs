@@ -36,6 +36,14 @@ const QUICK_ANSWERS_COUNT: SimDuration = SimDuration::millis(500);
 const NEXT_LEADER: SimDuration = SimDuration::seconds(4);
 
 impl World {
+    /// The power of all machines is cut.
+    pub(super) fn cut_power(&mut self, down: SimDuration) -> Checked {
+        if self.stage != super::HealingStage::Faults {
+            return Ok(());
+        }
+        (1..=self.plan.settings.machines()).try_for_each(|member| self.take_down(member, End::PowerCut, down))
+    }
+
     pub(super) fn strike(&mut self, fault: Fault) -> Checked {
         if self.stage != super::HealingStage::Faults {
             return Ok(());
@@ -68,11 +76,8 @@ impl World {
                 machine.faults.death = End::Killed;
                 machine.disk.die_after(operations, Moment::After);
             }
-            Fault::PowerCutOfAll { down } => {
-                for member in 1..=self.plan.settings.machines() {
-                    self.take_down(member, End::PowerCut, down)?;
-                }
-            }
+            Fault::PowerCutOfAll { down } => self.cut_power(down)?,
+            Fault::PowerCutOfFounders { after, down } => self.founders_end = Some((after, down)),
             Fault::NewDisk { whom, down } => {
                 let member = self.whom(whom);
                 if self.may_lose_data(member) {
@@ -152,12 +157,12 @@ impl World {
             Fault::SlowDisk { .. }
             | Fault::FailingDisk { .. }
             | Fault::FullDisk { .. }
+            | Fault::FullDiskAtInstall { .. }
             | Fault::Flip { .. } => {
                 self.strike_disk(fault);
             }
             _ => self.strike_network(fault),
         }
-            | Fault::FullDiskAtInstall { .. }
         Ok(())
     }
 
@@ -197,12 +202,12 @@ impl World {
                 self.machine(member).fill_disk(room, now + span);
                 self.plan_in(span, WorldEvent::Room { member });
             }
+            Fault::FullDiskAtInstall { member, span } => self.machine(member).fill_disk_at_install(span),
             Fault::Flip { whom, place, dice } => {
                 let member = self.whom(whom);
                 if self.may_lose_data(member) {
                     let flipped = self.machine(member).flip(place, Chance::new(dice));
                     self.trace.note(now, format_args!("{member} has a bit flipped in {flipped:?}"));
-            Fault::FullDiskAtInstall { member, span } => self.machine(member).fill_disk_at_install(span),
                 }
             }
             _ => unreachable!("that is no fault of a disk"),
