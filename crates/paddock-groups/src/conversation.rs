@@ -31,6 +31,8 @@ pub(crate) struct Conversation {
     shown: ShownStamps,
     /// The largest stamp in what has left.
     told: Zxid,
+    /// Likewise, in read-only mode.
+    shown_as_is: Zxid,
     /// A write of this connection was handed over: nothing of an earlier one can come behind it.
     has_written: bool,
     /// Groups in which the client may watch.
@@ -154,6 +156,7 @@ impl Conversation {
             session,
             shown: ShownStamps::elsewhere(seen),
             told: seen,
+            shown_as_is: Zxid(0),
             has_written: false,
             watched,
             requests: VecDeque::new(),
@@ -271,6 +274,19 @@ impl Conversation {
         self.told
     }
 
+    /// True if the client may be told this zxid from groups as they are: none in which it watches, or is about to, lacks anything up to all that it is told.
+    pub(crate) fn may_be_told(&self, zxid: Zxid, about_to: &BTreeSet<u32>, groups: &Groups<'_>) -> bool {
+        let told = self.told.max(zxid);
+        self.watched.union(about_to).all(|group| groups.level(*group) >= told)
+    }
+
+    /// As [`Conversation::tell`], from groups as they are: when they can be asked again, none is to be behind what was shown.
+    pub(crate) fn tell_as_is(&mut self, zxid: Zxid) -> Zxid {
+        let told = self.tell(zxid);
+        self.shown_as_is = told;
+        told
+    }
+
     /// Znodes lie in several groups from now on. All that was shown is the home group's, up to this zxid.
     pub(crate) fn begin_spread(&mut self, home: Zxid, watched: impl Iterator<Item = u32>) {
         self.shown.note(0, home);
@@ -279,6 +295,7 @@ impl Conversation {
     }
 
     fn push(&mut self, request: RequestId, what: What) {
+        self.shown.note_elsewhere(self.shown_as_is);
         self.requests.push_back(RoutedRequest {
             request,
             what,

@@ -1,6 +1,8 @@
 //! Places of requests: which group answers one, or what else has to be done for it.
 
-use paddock_proto::{Dialect, OpCode, Read, Request, WatchRequest, Write, Zxid};
+use std::collections::BTreeSet;
+
+use paddock_proto::{Dialect, OpCode, Read, Request, SetWatches, WatchRequest, Write, Zxid};
 use paddock_tree::{Command, SplitPoints, for_each_path};
 
 use crate::view::Groups;
@@ -102,6 +104,36 @@ impl RequestPlace {
             }
         }
     }
+}
+
+/// Groups in which something can happen that the watches of a request tell of.
+pub(crate) fn watched_groups(
+    groups: &Groups<'_>,
+    op: OpCode,
+    body: &[u8],
+    dialect: Dialect,
+) -> BTreeSet<u32> {
+    let points = groups.points();
+    let below = |path: &&str| {
+        if points.are_spread_below(path) { RequestPlace::All } else { RequestPlace::of_path(points, path) }
+    };
+    let places: Vec<RequestPlace> = match Request::decode(op, body, dialect) {
+        Ok(Request::Watch(WatchRequest::Set(set))) => {
+            let SetWatches { data, exist, child, persistent, persistent_recursive, .. } = set;
+            let on_znodes = data.iter().chain(&exist).map(|path| RequestPlace::of_path(points, path));
+            on_znodes.chain(child.iter().chain(&persistent).chain(&persistent_recursive).map(below)).collect()
+        }
+        _ if sets_watch(op, body, dialect) => vec![RequestPlace::of_read(groups, op, body, dialect)],
+        _ => Vec::new(),
+    };
+    let mut found = BTreeSet::new();
+    for place in places {
+        match place {
+            RequestPlace::One { group, .. } => drop(found.insert(group)),
+            _ => found.extend(groups.numbers()),
+        }
+    }
+    found
 }
 
 /// Znodes of which a request watches the children.

@@ -8,7 +8,7 @@ use paddock_proto::Zxid;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ShownStamps {
     by_group: BTreeMap<u32, Zxid>,
-    /// ShownStamps elsewhere: by another member, of a group that is not known. It counts as shown by every other group.
+    /// Shown by another member or in read-only mode, of a group that is not known. It counts as shown by every other group.
     elsewhere: Zxid,
 }
 
@@ -16,6 +16,11 @@ impl ShownStamps {
     /// A session that comes with a stamp that any member may have shown.
     pub(crate) fn elsewhere(zxid: Zxid) -> ShownStamps {
         ShownStamps { elsewhere: zxid, ..ShownStamps::default() }
+    }
+
+    /// A stamp was shown of a group that does not count.
+    pub(crate) fn note_elsewhere(&mut self, zxid: Zxid) {
+        self.elsewhere = self.elsewhere.max(zxid);
     }
 
     pub(crate) fn note(&mut self, group: u32, zxid: Zxid) {

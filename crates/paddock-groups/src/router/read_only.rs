@@ -1,4 +1,9 @@
-//! Requests that come while the home group's replica here cannot write: reads are answered as the groups are here.
+//! Requests that come while the home group's replica here cannot write: reads are answered as the groups are here, each as far as it has come.
+//!
+//! A client that comes back asks for what it missed since the zxid that it was told last. So one that watches is told of no zxid that a group lacks in which it watches: its connection
+//! is closed, and it may find more at another member.
+
+use std::collections::BTreeSet;
 
 use paddock_proto::{ErrorCode, Zxid};
 use paddock_state::{ConnId, Outboxes, QueuedRead, RequestId};
@@ -6,7 +11,7 @@ use paddock_tree::Guess;
 
 use super::Router;
 use crate::answer::RoutedAnswer;
-use crate::place::{RequestPlace, sets_watch, watched_lists};
+use crate::place::{RequestPlace, sets_watch, watched_groups, watched_lists};
 use crate::shown::ShownStamps;
 use crate::union::Union;
 use crate::view::Groups;
@@ -37,9 +42,7 @@ impl Router {
             ReadOnlyRequest::Read(read) => (read.client.conn, read.request.slot),
             ReadOnlyRequest::Refused(conn, request) => (*conn, request.slot),
         };
-        let home = groups.home().tree().zxid();
         let one = self.conversation(conn, Zxid(0), groups);
-        one.tell(home);
         let answer = match request {
             // What came before has to be answered, and told, before it.
             _ if !one.is_at_rest() => None,
@@ -47,34 +50,39 @@ impl Router {
             ReadOnlyRequest::Refused(_, request) => {
                 let mut bytes = Vec::new();
                 groups.home().state.refuse(request.xid, ErrorCode::NotReadOnly, &mut bytes);
-                Some(bytes)
+                Some(RoutedAnswer::new(&bytes).showing(Zxid(0)))
             }
         };
-        let Some(bytes) = answer else { return out.close(conn) };
+        let watched = match request {
+            ReadOnlyRequest::Read(read) => watched_groups(groups, read.op, &read.body, read.client.dialect),
+            ReadOnlyRequest::Refused(..) => BTreeSet::new(),
+        };
+        let Some(mut answer) = answer.filter(|answer| one.may_be_told(answer.zxid, &watched, groups)) else {
+            return out.close(conn);
+        };
         if let ReadOnlyRequest::Read(read) = request
             && sets_watch(read.op, &read.body, read.client.dialect)
         {
-            one.watch_in(groups.numbers());
+            one.watch_in(watched.into_iter());
             // The groups are shown as they are, each as far as it has come.
             let shown = groups.replicas().map(|(_, group)| group.tree().zxid()).max().unwrap_or_default();
             let is_spread =
                 |path: &str| groups.points().get(path).is_some_and(|point| !point.slots().is_home());
             one.watch_lists(watched_lists(read.op, &read.body, read.client.dialect), shown, is_spread);
         }
-        let mut answer = RoutedAnswer::new(&bytes);
-        answer.set_zxid(one.tell(answer.zxid));
+        answer.set_zxid(one.tell_as_is(answer.zxid));
         out.reply(conn, slot, |out| out.extend(answer.bytes));
     }
 }
 
 /// The answer to a read as the groups are; `None` if they lack what the client was shown, which does not come while nothing can be written, if they are not here,
 /// and while the znodes are on their way from one group to another.
-fn answer_as_is(groups: &Groups<'_>, read: &QueuedRead, shown: &ShownStamps) -> Option<Vec<u8>> {
+fn answer_as_is(groups: &Groups<'_>, read: &QueuedRead, shown: &ShownStamps) -> Option<RoutedAnswer> {
     let QueuedRead { client, request, op, body, refusal } = read;
     let (home, mut bytes) = (groups.home().state, Vec::new());
     if let Some(error) = refusal {
         home.refuse(request.xid, *error, &mut bytes);
-        return Some(bytes);
+        return Some(RoutedAnswer::new(&bytes).showing(Zxid(0)));
     }
     match RequestPlace::of_read(groups, *op, body, client.dialect) {
         RequestPlace::OnTheWay => return None,
@@ -98,5 +106,5 @@ fn answer_as_is(groups: &Groups<'_>, read: &QueuedRead, shown: &ShownStamps) -> 
             });
         }
     }
-    Some(bytes)
+    Some(RoutedAnswer::new(&bytes))
 }

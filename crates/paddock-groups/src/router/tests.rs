@@ -1,5 +1,6 @@
 mod handed_writes;
 mod placement;
+mod read_only;
 mod routed_pair;
 mod watched_lists;
 
