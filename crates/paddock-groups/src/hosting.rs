@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use paddock_proto::{GroupsCommand, MemberNumber, SessionId, Zxid};
 use paddock_state::{Client, ClientInput, ConnId, Outboxes, Parcel, QueuedRead, RequestId, Slot};
-use paddock_tree::{AppliedItem, Origin};
+use paddock_tree::{AppliedItem, MultiEnd, MultiOutcome, Origin};
 
 use crate::away::{
     GuestLetter, GuestRequest, Guests, HostLetter, Line, LineFrame, LineName, SessionStanding,
@@ -341,6 +341,18 @@ impl HostTurn<'_, '_> {
         is_settled && tree.host_here(self.guest) == Some(self.groups.member)
     }
 
+    /// Outcome of a multi in the group, once it is known; without results if the group had no part in it: a guest may know an older map of slots than the home group had when
+    /// it gave out the parts.
+    fn outcome(&mut self, session: SessionId, multi: i64) -> Option<MultiOutcome> {
+        let is_of = |outcome: &&MultiOutcome| outcome.multi == multi;
+        let own = self.view.tree().multi_outcome(session).filter(is_of);
+        if own.is_some() {
+            return own.cloned();
+        }
+        let decided = self.groups.home().tree().multi_outcome(session).filter(is_of)?.zxid;
+        self.is_at(decided).then(|| MultiOutcome { multi, zxid: Zxid(0), end: MultiEnd::Done(Vec::new()) })
+    }
+
     /// True if the group's replica lacks nothing up to a stamp; asks for entries if that is missing.
     fn is_at(&mut self, stamp: Zxid) -> bool {
         self.bring_home(stamp);
@@ -456,9 +468,8 @@ impl HostTurn<'_, '_> {
                 hosted.tell(&HostLetter::Parts { number, parts });
             }
             GuestLetter::Outcome { session, multi } => {
-                let outcome = self.view.tree().multi_outcome(*session);
-                let Some(outcome) = outcome.filter(|outcome| outcome.multi == *multi) else { return false };
-                hosted.tell(&HostLetter::Outcome { number, outcome: outcome.clone() });
+                let Some(outcome) = self.outcome(*session, *multi) else { return false };
+                hosted.tell(&HostLetter::Outcome { number, outcome });
             }
             GuestLetter::Attend { session, standing } => {
                 if self.attendance(*session, *standing) == Attendance::NotYet {

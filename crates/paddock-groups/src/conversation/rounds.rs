@@ -84,7 +84,12 @@ impl Conversation {
                     outcomes.iter().map(|(_, outcome)| outcome.results()).sum::<usize>() == writes.len();
                 if !has_all {
                     let is_unknown = |group: &u32| groups.is_away(*group) && of(*group).is_none();
-                    for group in self.requests[0].over_groups.iter().copied().filter(is_unknown) {
+                    let over_groups = &mut self.requests[0].over_groups;
+                    if !over_groups.iter().any(is_unknown) {
+                        // Slots have moved since the multi was handed over: any group may have a part in it.
+                        over_groups.extend(groups.numbers().filter(is_unknown));
+                    }
+                    for group in over_groups.iter().copied().filter(is_unknown) {
                         turn.ask(group, HostQuestion::Outcome { session, multi });
                     }
                     return false;
