@@ -24,8 +24,8 @@ pub(super) struct JudgedClient {
     position: usize,
     /// Likewise, when it was answered last: a client does not remember what it was told by events.
     answered: usize,
-    /// Position of the last event.
-    told: usize,
+    /// Positions of the events of this connection. The last is the newest.
+    told: Vec<usize>,
     /// Position of the last write that was answered.
     written: usize,
 }
@@ -74,7 +74,7 @@ impl JudgedClient {
         } else {
             *self = JudgedClient { session, ..JudgedClient::default() };
         }
-        (self.ids, self.told) = (ids.to_vec(), 0);
+        (self.ids, self.told) = (ids.to_vec(), Vec::new());
     }
 
     /// Something that shows this zxid: events before it were told. Of what has the same zxid in several groups not all need be shown.
@@ -107,13 +107,13 @@ impl JudgedClient {
         };
         self.watching.tell(order, due, kind, path, &self.ids)?;
         let position = due.0 as usize;
+        let newest = self.told.last().copied().unwrap_or_default();
         ensure!(
-            position >= self.told,
+            position >= newest,
             CHECKER,
-            "{kind:?} of {path} at position {position} is told behind an event at {}",
-            self.told
+            "{kind:?} of {path} at position {position} is told behind an event at {newest}"
         );
-        self.told = position;
+        self.told.push(position);
         if order.write_at(position).is_some_and(|placed| placed.place <= zxid) {
             self.position = self.position.max(position);
         }
@@ -252,9 +252,10 @@ impl JudgedClient {
     /// True if the session has not been shown, before the answer to a write at this position, what stands behind it.
     fn is_in_turn(&self, order: &OneOrder, position: usize) -> bool {
         let place = order.write_at(position).map(|placed| placed.place);
-        // An event of its own change comes in front of the answer, and so may one of a write that has the same zxid in another group.
+        // An event of its own change comes in front of the answer, perhaps of answers to what was asked for before, and so may one of a write that has the same zxid in another group.
         let is_seen_behind = order.write_at(self.position).is_some_and(|seen| Some(seen.place) > place);
-        position > self.answered && !is_seen_behind
+        let is_told = self.told.binary_search(&position).is_ok();
+        (position > self.answered || is_told) && !is_seen_behind
     }
 
     fn find_read(

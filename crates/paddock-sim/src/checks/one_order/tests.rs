@@ -437,6 +437,34 @@ fn a_sync_shows_what_any_client_was_shown() {
     story.fails("true nowhere");
 }
 
+/// The sync was asked for before the write, and is answered behind the event of it.
+#[test]
+fn an_event_of_an_own_write_may_overtake_other_answers() {
+    let story = |is_told: bool| {
+        let mut story = HandMadeRun::new();
+        story.write(HOME, 3, ANN, create("/h", 0), created("/h"));
+        if is_told {
+            let question = Question::Exists { path: "/a/x".to_owned() };
+            story.read(ANN, 5, (question, Some(ErrorCode::NoNode), Vec::new()), true);
+        }
+        let [sync, write] = [Ask::Sync, Ask::Write(create("/a/x", 0))].map(|ask| story.ask(ANN, ask));
+        story.log(B, 10, ANN, create("/a/x", 0), created("/a/x"));
+        if is_told {
+            story.told(ANN, 10, EventKind::NodeCreated, "/a/x");
+        } else {
+            // The session has read what it wrote.
+            story.read(ANN, 12, names(&["x"]), false);
+        }
+        story.answer(ANN, sync, 12, None, &[]);
+        let mut body = Vec::new();
+        body.put_string("/a/x");
+        story.answer(ANN, write, 12, None, &body);
+        story
+    };
+    story(true).holds();
+    story(false).fails("before it was answered the session had seen");
+}
+
 #[test]
 fn writes_of_a_group_are_linearizable() {
     let mut story = HandMadeRun::new();
