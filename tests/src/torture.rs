@@ -13,6 +13,7 @@ mod faults;
 mod mover;
 mod plan;
 mod round;
+mod size;
 mod znodes;
 
 use std::env;
@@ -23,6 +24,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use abilities::Abilities;
 use account::Account;
 use round::Ended;
+pub use size::Size;
 
 /// Rounds that are asked for.
 #[derive(Clone, Debug)]
@@ -30,21 +32,23 @@ pub struct Options {
     pub rounds: usize,
     /// Seed of the first round; each one behind it has the next.
     pub seed: u64,
-    /// Raft groups of the ensembles, over which the znodes are spread.
-    pub groups: usize,
+    pub size: Size,
     /// File of the account of all rounds.
     pub summary: Option<PathBuf>,
 }
 
 impl Options {
-    /// As `TORTURE_ROUNDS`, `TORTURE_SEED`, `TORTURE_GROUPS` and `TORTURE_SUMMARY` say, or `rounds` rounds, any seed, one group and no file.
+    /// As `TORTURE_ROUNDS`, `TORTURE_SEED`, `TORTURE_GROUPS`, `TORTURE_REPLICAS` and `TORTURE_SUMMARY` say, or `rounds` rounds, any seed, one group, replicas on all members and no file.
     pub fn from_environment(rounds: usize) -> Options {
         let seed = env::var("TORTURE_SEED").map(|seed| seed.parse().expect("TORTURE_SEED is a number"));
         Options {
             rounds: crate::rounds("TORTURE_ROUNDS", rounds),
             // Short enough to be typed.
             seed: seed.unwrap_or_else(|_| RandomState::new().hash_one(0) % 1_000_000_000),
-            groups: crate::rounds("TORTURE_GROUPS", 1),
+            size: Size {
+                groups: crate::rounds("TORTURE_GROUPS", 1),
+                replicas: crate::rounds("TORTURE_REPLICAS", 0),
+            },
             summary: env::var_os("TORTURE_SUMMARY").map(PathBuf::from),
         }
     }
@@ -64,7 +68,7 @@ pub fn run(options: &Options, is_interrupted: &AtomicBool) -> TortureOutcome {
     println!("{}", account.heading());
     for number in 0..options.rounds {
         let seed = options.seed.wrapping_add(number as u64);
-        let played = round::play(seed, options.groups, &abilities, is_interrupted);
+        let played = round::play(seed, options.size, &abilities, is_interrupted);
         if played.ended == Ended::Interrupted || is_interrupted.load(Ordering::Relaxed) {
             account.interrupt();
             break;

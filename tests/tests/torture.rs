@@ -5,7 +5,7 @@
 
 use std::sync::atomic::AtomicBool;
 
-use paddock_tests::torture::{Options, TortureOutcome, run};
+use paddock_tests::torture::{Options, Size, TortureOutcome, run};
 
 #[test]
 fn what_kazoo_and_java_see_of_tortured_members_is_linearizable() {
@@ -16,6 +16,15 @@ fn what_kazoo_and_java_see_of_tortured_members_is_linearizable() {
 /// One group for each znode that clients ask about, so that each multi is about two groups.
 #[test]
 fn what_is_seen_of_znodes_in_several_groups_is_linearizable() {
-    let options = Options { groups: 4, ..Options::from_environment(1) };
+    let size = Size { groups: 4, replicas: 0 };
+    let options = Options { size, ..Options::from_environment(1) };
+    assert_eq!(run(&options, &AtomicBool::new(false)), TortureOutcome::Good);
+}
+
+/// Five members with three replicas of each group: clients are served in groups that their member does not have.
+#[test]
+fn what_is_seen_through_members_that_lack_groups_is_linearizable() {
+    let size = Size { groups: 4, replicas: 3 };
+    let options = Options { size, ..Options::from_environment(1) };
     assert_eq!(run(&options, &AtomicBool::new(false)), TortureOutcome::Good);
 }

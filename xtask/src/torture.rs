@@ -12,6 +12,7 @@ Examples:
   cargo xtask torture --rounds 10            ten, from any seed
   cargo xtask torture --seed 8123 --rounds 1 one round again
   cargo xtask torture --groups 4             four Raft groups, over which the znodes are spread
+  cargo xtask torture --groups 4 --replicas 3  three replicas of each group, on five members
 
 A round starts three members and sessions of kazoo, ZooKeeper's Java client and go-zookeeper, kills, pauses and cuts off members and fills
 their disks, heals everything, and asks Porcupine whether what all clients saw is linearizable. Members have to hold the same in
@@ -34,6 +35,9 @@ pub(crate) struct Options {
     /// Raft groups of an ensemble, over which the znodes are spread
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=64))]
     groups: u32,
+    /// Replicas of each group beside the home group; there are two members more [default: one on each of three members]
+    #[arg(long, value_name = "N", requires = "groups", value_parser = clap::value_parser!(u32).range(1..=7))]
+    replicas: Option<u32>,
 }
 
 /// Comes back only if it could not be started.
@@ -54,6 +58,7 @@ pub(crate) fn run(layout: &Layout, options: &Options) -> Result<bool, Error> {
     Err(torture
         .env("TORTURE_ROUNDS", options.rounds.to_string())
         .env("TORTURE_GROUPS", options.groups.to_string())
+        .env("TORTURE_REPLICAS", options.replicas.unwrap_or_default().to_string())
         .env("TORTURE_SUMMARY", layout.environment("logs").join("torture.txt"))
         .replace_this_process())
 }

@@ -8,13 +8,14 @@ use std::process::Command;
 use std::time::Instant;
 
 use super::round::{Ended, Played};
+use super::size::Size;
 use super::{Options, TortureOutcome};
 
 #[derive(Debug)]
 pub(super) struct Account {
     wanted: usize,
     seed: u64,
-    groups: usize,
+    size: Size,
     begun: Instant,
     /// Time of its begin, and its source.
     origin: String,
@@ -35,7 +36,7 @@ impl Account {
         Account {
             wanted: options.rounds,
             seed: options.seed,
-            groups: options.groups,
+            size: options.size,
             begun: Instant::now(),
             origin: format!(
                 "{}, commit {}",
@@ -55,9 +56,12 @@ impl Account {
 
     pub(super) fn heading(&self) -> String {
         format!(
-            "{} rounds from seed {}, Raft groups: {}; members are 1 to 3, with * while they lead\n\
+            "{} rounds from seed {}, Raft groups: {}; members are 1 to {}, with * while they lead\n\
              round      seed  verdict        requests unknown refused   time  faults",
-            self.wanted, self.seed, self.groups
+            self.wanted,
+            self.seed,
+            self.size.groups,
+            self.size.members()
         )
     }
 
@@ -101,8 +105,7 @@ impl Account {
 
     /// The command that plays a round once more.
     fn again(&self, seed: u64) -> String {
-        let groups = if self.groups > 1 { format!(" --groups {}", self.groups) } else { String::new() };
-        format!("cargo xtask torture --seed {seed} --rounds 1{groups}")
+        format!("cargo xtask torture --seed {seed} --rounds 1{}", self.size)
     }
 
     pub(super) fn interrupt(&mut self) {
@@ -146,7 +149,7 @@ impl fmt::Display for Account {
             .map(|(fault, count)| format!("{count} {}", fault.trim_end_matches(" of")))
             .collect();
         writeln!(formatter, "faults: {}", faults.join(", "))?;
-        if self.groups > 1 {
+        if self.size.groups > 1 {
             writeln!(formatter, "moves of a znode from group to group: {}", self.moves)?;
         }
         for (seed, why) in &self.violations {

@@ -5,6 +5,7 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
 use super::faults::Struck;
+use super::size::Size;
 use crate::ensemble::Ensemble;
 use crate::server::environment;
 
@@ -15,9 +16,8 @@ pub(super) struct Evidence {
 }
 
 impl Evidence {
-    pub(super) fn new(seed: u64, groups: usize) -> Evidence {
-        let name =
-            if groups > 1 { format!("torture-{groups}-groups-{seed}") } else { format!("torture-{seed}") };
+    pub(super) fn new(seed: u64, size: Size) -> Evidence {
+        let name = format!("torture-{}{seed}", size.name());
         let directory = PathBuf::from(environment("HISTORIES")).join(name);
         // Of an earlier round with this seed.
         let _ = fs::remove_dir_all(&directory);

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::plan::{Fault, MEMBERS, Strike};
+use super::plan::{Fault, Strike};
 use crate::ensemble::Ensemble;
 use crate::load::now_ns;
 use crate::network::Network;
@@ -28,9 +28,9 @@ impl fmt::Display for Struck {
 
 /// Does all strikes of a spell.
 pub(super) fn strike(ensemble: &mut Ensemble, network: Option<&Network>, strikes: &[Strike]) -> Vec<Struck> {
-    let leader = ensemble.self_declared_leader();
+    let (leader, members) = (ensemble.self_declared_leader(), ensemble.len());
     let strike = |&Strike { fault, behind_leader }: &Strike| {
-        let member = (leader.unwrap_or(0) + behind_leader) % MEMBERS;
+        let member = (leader.unwrap_or(0) + behind_leader) % members;
         let server = ensemble.member(member);
         match fault {
             Fault::Kill => server.kill(),
@@ -39,7 +39,7 @@ pub(super) fn strike(ensemble: &mut Ensemble, network: Option<&Network>, strikes
             Fault::Isolate => there(network).isolate(member),
             Fault::Deafen => there(network).deafen(member),
             Fault::Mute => there(network).mute(member),
-            Fault::Separate => there(network).separate(member, (member + 1) % MEMBERS),
+            Fault::Separate => there(network).separate(member, (member + 1) % members),
         }
         Struck { fault, member, was_leader: leader == Some(member), moment_ns: now_ns() }
     };
@@ -64,7 +64,7 @@ pub(super) fn mend(ensemble: &mut Ensemble, network: Option<&Network>, struck: &
 
 /// Starts members again that stopped because their disk was full, which is their right. Another one that stopped is an error.
 pub(super) fn revive(ensemble: &mut Ensemble, struck: &[Struck]) -> Result<(), String> {
-    for member in 0..MEMBERS {
+    for member in 0..ensemble.len() {
         let server = ensemble.member(member);
         let Some(status) = server.ended_by_itself() else { continue };
         let log = server.log();

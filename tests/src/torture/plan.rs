@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use paddock_chance::Chance;
 
-pub(super) const MEMBERS: usize = 3;
 /// Spells and the calm before each take this time together, or a little longer.
 const FAULTS_LAST: Duration = Duration::from_secs(5);
 /// Length of a long isolation at least.
@@ -88,12 +87,12 @@ pub(super) struct Plan {
 }
 
 impl Plan {
-    pub(super) fn from_seed(seed: u64, faults: &[Fault]) -> Plan {
+    pub(super) fn from_seed(seed: u64, members: usize, faults: &[Fault]) -> Plan {
         let mut chance = Chance::new(seed);
         let clients_seed = chance.word() >> 1;
         let (mut spells, mut planned) = (Vec::new(), Duration::ZERO);
         while planned < FAULTS_LAST {
-            let spell = Spell::choose(&mut chance, faults);
+            let spell = Spell::choose(&mut chance, members, faults);
             planned += spell.calm + spell.length;
             spells.push(spell);
         }
@@ -102,17 +101,17 @@ impl Plan {
 }
 
 impl Spell {
-    fn choose(chance: &mut Chance, faults: &[Fault]) -> Spell {
+    fn choose(chance: &mut Chance, members: usize, faults: &[Fault]) -> Spell {
         if faults.contains(&Fault::Isolate) && chance.one_in(4) {
-            return Spell::long_isolation(chance);
+            return Spell::long_isolation(chance, members);
         }
         // Mostly the leader first: that is where it hurts.
         let first = chance.weighted(&[(5, 0), (3, 1), (3, 2)]);
-        let count = chance.weighted(&[(6, 1), (3, 2), (1, MEMBERS)]);
+        let count = chance.weighted(&[(6, 1), (3, 2), (1, members)]);
         let weights: Vec<(u64, Fault)> = faults.iter().map(|fault| (fault.weight(), *fault)).collect();
         let strikes = (0..count).map(|number| Strike {
             fault: chance.weighted(&weights),
-            behind_leader: (first + number) % MEMBERS,
+            behind_leader: (first + number) % members,
         });
         let strikes = strikes.collect();
         // Some are over before a member notices, some outlast an election.
@@ -128,10 +127,10 @@ impl Spell {
 impl Spell {
     /// A member is away for longer than the sessions last of those who take turns at the lock. Others get it, and its former holder has to
     /// be told before.
-    fn long_isolation(chance: &mut Chance) -> Spell {
+    fn long_isolation(chance: &mut Chance, members: usize) -> Spell {
         Spell {
             calm: Duration::from_millis(100 + chance.below(900)),
-            strikes: vec![Strike { fault: Fault::Isolate, behind_leader: chance.index(MEMBERS) }],
+            strikes: vec![Strike { fault: Fault::Isolate, behind_leader: chance.index(members) }],
             length: LONG + Duration::from_millis(chance.below(1000)),
         }
     }
@@ -139,15 +138,18 @@ impl Spell {
 
 #[cfg(test)]
 mod tests {
-    use super::{FAULTS_LAST, Fault, MEMBERS, Plan};
+    use super::{FAULTS_LAST, Fault, Plan};
+
+    const MEMBERS: usize = 3;
 
     #[test]
     fn a_seed_is_a_plan_and_many_seeds_are_all_faults() {
-        let plan = |seed| format!("{:?}", Plan::from_seed(seed, &Fault::ALL));
+        let plan = |seed| format!("{:?}", Plan::from_seed(seed, MEMBERS, &Fault::ALL));
         assert_eq!(plan(7), plan(7));
         assert_ne!(plan(7), plan(8));
 
-        let spells: Vec<_> = (0..50).flat_map(|seed| Plan::from_seed(seed, &Fault::ALL).spells).collect();
+        let spells: Vec<_> =
+            (0..50).flat_map(|seed| Plan::from_seed(seed, MEMBERS, &Fault::ALL).spells).collect();
         for fault in Fault::ALL {
             let on_leader = spells
                 .iter()
@@ -166,7 +168,7 @@ mod tests {
 
     #[test]
     fn what_cannot_be_done_is_not_planned() {
-        let plan = Plan::from_seed(1, &[Fault::Pause]);
+        let plan = Plan::from_seed(1, MEMBERS, &[Fault::Pause]);
         assert!(
             plan.spells.iter().flat_map(|spell| &spell.strikes).all(|strike| strike.fault == Fault::Pause)
         );

@@ -17,7 +17,8 @@ use super::clients::Clients;
 use super::evidence::Evidence;
 use super::faults::{self, Struck};
 use super::mover::Mover;
-use super::plan::{MEMBERS, Plan};
+use super::plan::Plan;
+use super::size::Size;
 use super::znodes::Znodes;
 use crate::damage::tree::{Tree, check_same, read_tree};
 use crate::ensemble::{Ensemble, MemberPlace};
@@ -80,7 +81,7 @@ enum Stop {
 
 struct Round<'a> {
     plan: Plan,
-    groups: usize,
+    size: Size,
     znodes: Znodes,
     /// Interfaces for administrators, of each member of an ensemble with several groups.
     admins: Vec<SocketAddr>,
@@ -97,10 +98,11 @@ struct Round<'a> {
     moves: usize,
 }
 
-pub(super) fn play(seed: u64, groups: usize, abilities: &Abilities, is_interrupted: &AtomicBool) -> Played {
+pub(super) fn play(seed: u64, size: Size, abilities: &Abilities, is_interrupted: &AtomicBool) -> Played {
     let begun = Instant::now();
     let network = abilities.has_networks.then(|| {
-        Network::new(MEMBERS).unwrap_or_else(|reason| panic!("a network could be had a moment ago: {reason}"))
+        Network::new(size.members())
+            .unwrap_or_else(|reason| panic!("a network could be had a moment ago: {reason}"))
     });
     // A thread that has entered a network does not come back.
     thread::scope(|scope| {
@@ -108,7 +110,7 @@ pub(super) fn play(seed: u64, groups: usize, abilities: &Abilities, is_interrupt
             if let Some(network) = &network {
                 network.enter();
             }
-            let mut round = Round::new(seed, groups, abilities, network.as_ref(), is_interrupted);
+            let mut round = Round::new(seed, size, abilities, network.as_ref(), is_interrupted);
             let ended = round.play();
             round.end(seed, ended, begun)
         });
@@ -119,32 +121,34 @@ pub(super) fn play(seed: u64, groups: usize, abilities: &Abilities, is_interrupt
 impl<'a> Round<'a> {
     fn new(
         seed: u64,
-        groups: usize,
+        size: Size,
         abilities: &Abilities,
         network: Option<&'a Network>,
         is_interrupted: &'a AtomicBool,
     ) -> Round<'a> {
-        let plan = Plan::from_seed(seed, &abilities.faults());
+        let members = size.members();
+        let plan = Plan::from_seed(seed, members, &abilities.faults());
         let places = network
-            .map_or_else(|| (0..MEMBERS).map(|_| MemberPlace::on_loopback()).collect(), Network::places);
+            .map_or_else(|| (0..members).map(|_| MemberPlace::on_loopback()).collect(), Network::places);
         let disk_bytes = abilities.has_disks.then_some(DISK_BYTES);
         // Znodes are spread by an administrator.
         let admin =
-            |place: &MemberPlace| (groups > 1).then(|| SocketAddr::new(place.clients.ip(), free_port()));
+            |place: &MemberPlace| (size.groups > 1).then(|| SocketAddr::new(place.clients.ip(), free_port()));
         let places: Vec<MemberPlace> = places
             .into_iter()
             .map(|place| MemberPlace { disk_bytes, admin: admin(&place), ..place })
             .collect();
-        let count = groups.to_string();
-        let settings = [&SETTINGS[..], &[("paddock.group_count", &count)]].concat();
+        let (count, replicas) = (size.groups.to_string(), size.replicas.to_string());
+        let placed = [("paddock.group_count", &*count), ("paddock.group_replicas", &*replicas)];
+        let settings = [&SETTINGS[..], &placed[..if size.replicas > 0 { 2 } else { 1 }]].concat();
         Round {
             plan,
-            groups,
+            size,
             znodes: Znodes::at_root(),
             admins: places.iter().filter_map(|place| place.admin).collect(),
             network,
             is_interrupted,
-            evidence: Evidence::new(seed, groups),
+            evidence: Evidence::new(seed, size),
             ensemble: Ensemble::spawn_at(ServerKind::Paddock, &places, &settings),
             clients: Vec::new(),
             contenders: Vec::new(),
@@ -186,9 +190,10 @@ impl<'a> Round<'a> {
     fn start_clients(&mut self) {
         self.ensemble.leader();
         if let [admin, ..] = self.admins[..] {
-            self.znodes = Znodes::spread(&self.ensemble, self.groups, admin);
+            self.znodes = Znodes::spread(&self.ensemble, self.size, admin);
         }
-        let members: Vec<_> = (0..MEMBERS).map(|member| self.ensemble.member(member).address()).collect();
+        let members: Vec<_> =
+            (0..self.size.members()).map(|member| self.ensemble.member(member).address()).collect();
         let pinned = members.iter().map(ToString::to_string);
         let hosts: Vec<String> = pinned.chain(spread(&members, MOVING_CLIENTS)).collect();
         let locks: Vec<String> = members.iter().map(ToString::to_string).collect();
@@ -224,7 +229,9 @@ impl<'a> Round<'a> {
     fn start_mover(&self) -> Option<Mover> {
         let seed = self.plan.clients_seed;
         let moves = !self.admins.is_empty() && seed % 2 == 1;
-        moves.then(|| Mover::start(Chance::of(seed, "moves"), &self.znodes, self.groups, self.admins.clone()))
+        moves.then(|| {
+            Mover::start(Chance::of(seed, "moves"), &self.znodes, self.size.groups, self.admins.clone())
+        })
     }
 
     /// The lock had one holder at a time, as far as its holders knew.
@@ -283,9 +290,9 @@ impl<'a> Round<'a> {
         self.ensemble.settle();
         let runtime = Builder::new_current_thread().enable_all().build().expect("make a runtime");
         let mut trees: Vec<Tree> = Vec::new();
-        for member in 0..MEMBERS {
+        for member in 0..self.size.members() {
             let server = self.ensemble.member(member);
-            let (address, number) = (server.address(), OWN_CLIENTS + MEMBERS + member);
+            let (address, number) = (server.address(), OWN_CLIENTS + self.size.members() + member);
             let monitor = self.ensemble.member(member).four_letter_word("mntr");
             let monitor = monitor.map_err(|error| Stop::Violated(format!("ask a member: {error}")))?;
             if !monitor.lines().any(|line| line == "zk_digest_mismatches_count\t0") {

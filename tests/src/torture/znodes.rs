@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use paddock_tree::slot_of;
 use serde_json::Value;
 
+use super::size::Size;
 use crate::administered::{connect, identity_file, name_administrator, succeed};
 use crate::ensemble::Ensemble;
 use crate::server::{Server, metric};
@@ -32,8 +33,9 @@ impl Znodes {
 
     /// Spreads the children of a split point over all groups, and names znodes in them: the first one in the home group, each further one in
     /// the next group, and the lock in the last one.
-    pub(super) fn spread(ensemble: &Ensemble, groups: usize, admin: SocketAddr) -> Znodes {
-        await_leaders(ensemble, groups);
+    pub(super) fn spread(ensemble: &Ensemble, size: Size, admin: SocketAddr) -> Znodes {
+        let groups = size.groups;
+        await_leaders(ensemble, size);
         prepare(&ensemble.hosts());
         let (host, directory) = (admin.to_string(), tempfile::tempdir().expect("make a directory"));
         let auth = identity_file(directory.path());
@@ -87,8 +89,13 @@ async fn prepare(hosts: &str) {
 }
 
 /// Waits until all members take part in all groups, and know who leads each.
-fn await_leaders(ensemble: &Ensemble, groups: usize) {
-    let wanted = [groups, 0, 0].map(|number| Some(number.to_string()));
+fn await_leaders(ensemble: &Ensemble, size: Size) {
+    // The voters of group n are those from place n on, around.
+    let has = |place: usize, group: usize| {
+        group == 0
+            || size.replicas == 0
+            || (place + size.members() - group % size.members()) % size.members() < size.replicas
+    };
     let numbers = |member: &Server| {
         let told = member.four_letter_word("mntr").unwrap_or_default();
         ["zk_groups", "zk_groups_without_leader", "zk_groups_joining"]
@@ -97,7 +104,11 @@ fn await_leaders(ensemble: &Ensemble, groups: usize) {
     let deadline = Instant::now() + LED_WITHIN;
     loop {
         let all: Vec<_> = (0..ensemble.len()).map(|place| numbers(ensemble.at(place))).collect();
-        if all.iter().all(|numbers| *numbers == wanted) {
+        let is_wanted = |(place, numbers): (usize, &[Option<String>; 3])| {
+            let count = (0..size.groups).filter(|group| has(place, *group)).count();
+            *numbers == [count, 0, 0].map(|number| Some(number.to_string()))
+        };
+        if all.iter().enumerate().all(is_wanted) {
             return;
         }
         assert!(Instant::now() < deadline, "groups, without leader, joining after {LED_WITHIN:?}: {all:?}");
