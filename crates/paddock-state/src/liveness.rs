@@ -67,25 +67,29 @@ impl Liveness {
     /// Gives every session its whole timeout anew. Ends that were asked for of a former leader may never come.
     pub fn renew_all(&mut self, now_ms: u64) {
         let tick_ms = self.tick_ms;
-        self.queue.clear();
-        let mut sessions: Vec<_> = self.sessions.iter_mut().collect();
-        // The table's own order is another one in every process.
-        sessions.sort_unstable_by_key(|(session, _)| **session);
-        for (&session, pulse) in sessions {
+        for pulse in self.sessions.values_mut() {
             pulse.deadline = (now_ms + pulse.timeout_ms).next_multiple_of(tick_ms);
-            (pulse.queued, pulse.ending) = (pulse.deadline, false);
-            self.queue.entry(pulse.deadline).or_default().push(session);
+            pulse.ending = false;
         }
+        self.queue_all();
     }
 
     /// Gives every session this time more, in which no session could be heard.
     pub fn put_off(&mut self, by_ms: u64) {
         let tick_ms = self.tick_ms;
+        for pulse in self.sessions.values_mut() {
+            pulse.deadline = (pulse.deadline + by_ms).next_multiple_of(tick_ms);
+        }
+        self.queue_all();
+    }
+
+    /// Queues all sessions anew, but for those whose ends have been asked for.
+    fn queue_all(&mut self) {
         self.queue.clear();
         let mut sessions: Vec<_> = self.sessions.iter_mut().filter(|(_, pulse)| !pulse.ending).collect();
+        // The table's own order is another one in every process.
         sessions.sort_unstable_by_key(|(session, _)| **session);
         for (&session, pulse) in sessions {
-            pulse.deadline = (pulse.deadline + by_ms).next_multiple_of(tick_ms);
             pulse.queued = pulse.deadline;
             self.queue.entry(pulse.deadline).or_default().push(session);
         }
