@@ -11,7 +11,7 @@ use paddock_tree::Guess;
 
 use super::Router;
 use crate::answer::RoutedAnswer;
-use crate::place::{RequestPlace, sets_watch, watched_groups, watched_lists};
+use crate::place::{RequestPlace, watched_groups, watched_lists};
 use crate::shown::ShownStamps;
 use crate::union::Union;
 use crate::view::Groups;
@@ -61,7 +61,7 @@ impl Router {
             return out.close(conn);
         };
         if let ReadOnlyRequest::Read(read) = request
-            && sets_watch(read.op, &read.body, read.client.dialect)
+            && !watched.is_empty()
         {
             one.watch_in(watched.into_iter());
             // The groups are shown as they are, each as far as it has come.
