@@ -7,8 +7,6 @@ use paddock_proto::SessionId;
 use paddock_state::{ConnId, Liveness, Serving, WatchTable};
 use paddock_tree::Tree;
 
-use crate::raft_id::raft_id;
-
 /// Time between two ticks of a member that runs, at most, in milliseconds. What is more, it stood still.
 const BETWEEN_TICKS_MS: u64 = 1000;
 
@@ -49,12 +47,9 @@ impl Sessions {
     /// Watches over the sessions of a state that was loaded, each with its whole timeout before it.
     pub(crate) fn adopt(&mut self, tree: &Tree, now_ms: u64) {
         self.liveness = Liveness::new(self.tick_ms);
-        let shares_byte = self.shares_byte(tree);
         for (session, timeout_ms) in tree.sessions() {
             self.liveness.add(session, timeout_ms, now_ms);
-            if !shares_byte {
-                self.skip_id(session);
-            }
+            self.skip_id(session);
         }
     }
 
@@ -73,16 +68,6 @@ impl Sessions {
         }
     }
 
-    /// True if another member's sessions begin with the same byte: then it is not known who has made one that lives.
-    fn shares_byte(&self, tree: &Tree) -> bool {
-        let mut ids = tree
-            .ensemble()
-            .into_iter()
-            .flat_map(|ensemble| ensemble.all_members())
-            .map(|one| raft_id(one.id));
-        ids.any(|id| id != self.own && (id ^ self.own) & 0xff == 0)
-    }
-
     /// Watches over a session that a member has created: perhaps this one, before it was restarted.
     pub(crate) fn add(&mut self, session: SessionId, timeout_ms: i32, now_ms: u64, maker: u64) {
         self.liveness.add(session, timeout_ms, now_ms);
@@ -93,7 +78,7 @@ impl Sessions {
 
     pub(crate) fn take_id(&mut self) -> SessionId {
         let session = SessionId(self.next_id);
-        self.next_id += 1;
+        self.next_id = behind(self.next_id);
         session
     }
 
@@ -102,12 +87,12 @@ impl Sessions {
         self.next_id = self.next_id.max(first_id(member, incarnation));
     }
 
-    /// An id that was given out by this member is never given out again. Another member with the same low byte counts from its own start: a
-    /// member that skipped those ids, too, would run after the other one, and both would take the next one.
+    /// An id that was given out by this member is never given out again. One of another member has another low byte or another place, and
+    /// is not met.
     fn skip_id(&mut self, used: SessionId) {
-        let has_same_byte = (used.0 ^ self.next_id) >> 56 == 0;
-        if has_same_byte {
-            self.next_id = self.next_id.max(used.0 + 1);
+        let is_of_same_place = (used.0 ^ self.next_id) & (0xff << 56 | PLACES << SESSION_BITS) == 0;
+        if is_of_same_place {
+            self.next_id = self.next_id.max(behind(used.0));
         }
     }
 
@@ -154,19 +139,25 @@ impl Sessions {
     }
 }
 
+/// Bits of a session id that count the sessions of a place, and the bits above them that tell the place.
+const SESSION_BITS: u32 = 9;
+const PLACES: i64 = 0x7f;
+
 /// The first session id of a start, so that ids are never used twice: the low byte of the member's number, as in ZooKeeper, then the
-/// number of the start, which is a time in milliseconds as a rule, and room for 65536 sessions in each. Of members with the same low byte
-/// each begins at another place there: started in the same millisecond, they make different ids. Should an id be in use nevertheless, the
-/// state refuses it, and the member takes another.
+/// number of the start, which is a time in milliseconds as a rule, and 16 bits. Of members with the same low byte each has its own place in
+/// these: members make different ids, unless their numbers are a multiple of 32768 apart. Should an id be in use nevertheless, the state
+/// refuses it, and the member takes another.
 fn first_id(member: u64, incarnation: u64) -> i64 {
     let start = (incarnation << 24) >> 8;
-    ((member << 56) | start | place_of(member >> 8)) as i64
+    let place = (member >> 8) as i64 & PLACES;
+    (member << 56 | start) as i64 | place << SESSION_BITS
 }
 
-/// The place for members whose number has these bits above the low byte: 0 for those up to 255, a multiple of 512 for the others, and
-/// another one for each of any 128 of them in a row.
-fn place_of(high: u64) -> u64 {
-    (high & 0x7f) << 9
+/// The id behind this one in the same place: behind the last there, the first of the next millisecond.
+fn behind(id: i64) -> i64 {
+    let next = id + 1;
+    let is_same_place = next >> SESSION_BITS == id >> SESSION_BITS;
+    if is_same_place { next } else { next + (PLACES << SESSION_BITS) }
 }
 
 #[cfg(test)]
@@ -174,6 +165,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
+    use crate::raft_id::raft_id;
 
     fn sessions_of(member: u64, incarnation: u64) -> Sessions {
         Sessions::new(100, member, incarnation, WatchTable::default())
@@ -197,7 +189,7 @@ mod tests {
     /// The clock went back, so that the number of this start is the one after that of the last, which made many sessions.
     #[test]
     fn a_start_skips_the_sessions_that_live_of_an_earlier_one() {
-        let living = SessionId(first_id(1, 1000) + 200_000);
+        let living = SessionId(first_id(1, 1003) + 5);
         let mut draft = paddock_tree::Draft::new();
         draft.begin_session(living, 4000);
         let (tree, _) = draft.finish(paddock_proto::Zxid(100), 1);
@@ -208,6 +200,11 @@ mod tests {
         };
         assert_eq!(next_of(1), SessionId(living.0 + 1));
         assert_eq!(next_of(2).0, first_id(2, 1001), "that one is another member's");
+        assert_eq!(
+            next_of(257).0,
+            first_id(257, 1001),
+            "that one is another member's, which may come back without a start"
+        );
     }
 
     #[test]
@@ -215,7 +212,7 @@ mod tests {
         let numbers = [1, 257, 513, 1 + 256 * 127];
         let mut started_together = numbers.map(|member| sessions_of(member, 1000));
         let mut seen = BTreeSet::new();
-        for _ in 0..512 {
+        for _ in 0..2000 {
             for at in 0..numbers.len() {
                 let session = started_together[at].take_id();
                 assert_eq!(session.0 >> 56, 1);
