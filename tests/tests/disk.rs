@@ -180,7 +180,9 @@ async fn check_reads_go_on(reader: &Client, acknowledged: usize, member: &Member
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
     let log = member.log();
-    let is_of_start = |line: &&str| line.contains("paddock starts") || line.contains("ready for clients");
+    let is_of_start = |line: &&str| {
+        ["paddock starts", "ready for clients", "feature level raised"].iter().any(|part| line.contains(part))
+    };
     let lines = log.lines().filter(|line| !is_of_start(line)).count();
     assert!(lines <= 2, "{lines} lines in {FULL_FOR:?} hide the one that matters: {log}");
     let unseen = reader.exists(&path(acknowledged)).await.expect_err("a write that waits cannot be seen");
