@@ -20,7 +20,7 @@ pub(crate) enum Part {
     Client {
         conn: ConnId,
         waiting: QueuedRequest,
-        planned: PlannedReply,
+        planned: Box<PlannedReply>,
     },
     /// A session has ended, or is to end: its znodes go, or its key if that has to go first.
     End {

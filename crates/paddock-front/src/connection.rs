@@ -10,6 +10,7 @@ mod replies;
 use std::cell::Cell;
 use std::net::SocketAddr;
 
+use bytes::Bytes;
 use paddock_proto::{ErrorCode, Id, OpCode, ReplyHeader, SessionId, Xid, Zxid};
 use paddock_state::{Client, ClientInput, ConnId, Now, Parcel, QueuedRead, RequestId, Slot};
 
@@ -245,16 +246,16 @@ impl<H: Host> Connection<H> {
     }
 
     /// The read as an input of the engine, behind all that waits.
-    pub(crate) fn queued_read(&self, xid: Xid, op: OpCode, body: &[u8]) -> ClientInput {
+    pub(crate) fn queued_read(&self, xid: Xid, op: OpCode, body: Bytes) -> ClientInput {
         let request = RequestId::first(xid);
-        ClientInput::Read(QueuedRead::new(self.client().clone(), request, op, body.to_vec()))
+        ClientInput::Read(QueuedRead::new(self.client().clone(), request, op, body))
     }
 
     /// A request that is refused, as an input of the engine, behind all that waits.
     pub(crate) fn queued_refusal(&self, xid: Xid, op: OpCode, error: ErrorCode) -> ClientInput {
         let (client, request) = (self.client().clone(), RequestId::first(xid));
         let refusal = Some(error);
-        ClientInput::Read(QueuedRead { client, request, op, body: Vec::new(), refusal })
+        ClientInput::Read(QueuedRead { client, request, op, body: Bytes::new(), refusal })
     }
 
     /// The next portion of the watches that are still to be set.

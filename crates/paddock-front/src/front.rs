@@ -15,6 +15,7 @@ use paddock_proto::{Id, SessionId, Zxid};
 use paddock_state::{CONTACT_MAX_LEAST_MS, ClientInput, ConnId, Outbox, Parcel, contact_max_ms};
 
 use crate::connection::Connection;
+use crate::handed_bytes::HandedBytes;
 use crate::host::{FrontEvent, Host, Served};
 use crate::long_multis::LongMultis;
 use crate::output::{LargeBuffers, SharedEvent, clear};
@@ -57,6 +58,8 @@ pub struct Front<H: Host> {
     conns: Connections<H>,
     /// Inputs for the engine that were not handed over yet.
     inputs: Vec<ClientInput>,
+    /// Room for their bytes.
+    handed: HandedBytes,
     /// Requests that the engine has to answer, those in `inputs` included.
     outstanding: FrontOutstanding,
     rates: Arc<RateSettings>,
@@ -85,6 +88,7 @@ impl<H: Host> Front<H> {
             settings,
             conns: Connections::default(),
             inputs: Vec::new(),
+            handed: HandedBytes::default(),
             long_multis: LongMultis::default(),
             outstanding_before_mail: 0,
             heard: Vec::new(),

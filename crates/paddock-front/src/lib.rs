@@ -21,6 +21,7 @@ mod connect_throttle;
 mod connection;
 mod digest_algorithm;
 mod front;
+mod handed_bytes;
 mod host;
 mod identities;
 mod limit_hit;

@@ -23,6 +23,7 @@ use paddock_tree::{Command, Tree};
 use crate::acl_schemes;
 use crate::auth;
 use crate::clickhouse::{self, BadTrace, ClickHouse, Packet};
+use crate::handed_bytes::HandedBytes;
 use crate::identities::{self, TooManyIdentities};
 use crate::memory_limit;
 use crate::sasl::{SaslAnswer, SaslExchange};
@@ -233,10 +234,11 @@ impl Protocol {
         frame: &'f [u8],
         context: &Context<'_>,
         settings: &Settings,
+        handed: &mut HandedBytes,
     ) -> Action<'f> {
         let action = match self.phase {
             Phase::Greeting => self.on_greeting(frame, context, settings),
-            Phase::Proving | Phase::Serving => self.on_request(frame, settings),
+            Phase::Proving | Phase::Serving => self.on_request(frame, settings, handed),
             Phase::Word(_) | Phase::Connecting | Phase::Ended => {
                 unreachable!("frames are taken only while takes_frames() says so")
             }
@@ -253,7 +255,12 @@ impl Protocol {
         self.clickhouse = Some(Box::new(clickhouse));
     }
 
-    fn on_request<'f>(&mut self, frame: &'f [u8], settings: &Settings) -> Action<'f> {
+    fn on_request<'f>(
+        &mut self,
+        frame: &'f [u8],
+        settings: &Settings,
+        handed: &mut HandedBytes,
+    ) -> Action<'f> {
         let mut reader = Reader::new(frame);
         let header = match &mut self.clickhouse {
             None => RequestHeader::decode(&mut reader),
@@ -295,12 +302,17 @@ impl Protocol {
             // The state refuses it in its turn.
             OpCode::Reconfig if !settings.may_reconfig => Action::Read { xid, op, body },
             OpCode::Sasl => Action::Sasl { xid, body },
-            op if op.is_write() => self.on_write(xid, op, body, settings),
+            op if op.is_write() => self.on_write((xid, op, body), settings, handed),
             op => Action::Read { xid, op, body },
         }
     }
 
-    fn on_write<'f>(&mut self, xid: Xid, op: OpCode, body: &'f [u8], settings: &Settings) -> Action<'f> {
+    fn on_write<'f>(
+        &mut self,
+        (xid, op, body): (Xid, OpCode, &'f [u8]),
+        settings: &Settings,
+        handed: &mut HandedBytes,
+    ) -> Action<'f> {
         let may_name_schemes = match op {
             OpCode::Multi => true,
             _ => match Write::decode(op, body) {
@@ -322,16 +334,17 @@ impl Protocol {
         if bytes > settings.command_bytes_max {
             return Action::Decline { xid, op, why: Declined::CommandBytes(bytes) };
         }
-        let mut command = Vec::with_capacity(bytes);
-        Command::encode(self.client.session, 0, self.client.ids(), op, body, &mut command);
-        if may_name_schemes {
-            let missing = acl_schemes::missing_schemes(op, body, settings);
-            let body_at = command.len() - body.len();
-            acl_schemes::overwrite(&mut command[body_at..], &missing);
-        }
-        if settings.enforces_quotas {
-            Command::enforce_quotas(self.client.ids(), &mut command);
-        }
+        let command = handed.put_together(bytes, |command| {
+            Command::encode(self.client.session, 0, self.client.ids(), op, body, command);
+            if may_name_schemes {
+                let missing = acl_schemes::missing_schemes(op, body, settings);
+                let body_at = command.len() - body.len();
+                acl_schemes::overwrite(&mut command[body_at..], &missing);
+            }
+            if settings.enforces_quotas {
+                Command::enforce_quotas(self.client.ids(), command);
+            }
+        });
         Action::Submit(ClientInput::Write {
             conn: self.client.conn,
             request: RequestId::first(xid),

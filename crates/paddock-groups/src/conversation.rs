@@ -10,6 +10,7 @@ mod telling;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
+use bytes::Bytes;
 use paddock_proto::{Acl, ErrorCode, EventKind, OpCode, ReplyHeader, Request, SessionId, WatchEvent, Zxid};
 use paddock_state::{ClientInput, ConnId, Outboxes, QueuedRead, RequestId, Slot, Woken, guest_event};
 use paddock_tree::{AppliedItem, Guess, MISPLACED};
@@ -239,7 +240,7 @@ impl Conversation {
     pub(crate) fn keep(&mut self, input: &ClientInput) {
         match input {
             ClientInput::Write { request, op, command, .. } => {
-                self.ask_write(*request, *op, command.clone());
+                self.ask_write(*request, *op, command.to_vec());
             }
             ClientInput::Read(read) => self.ask_read(copy(read)),
             other => unreachable!("{other:?} is no request"),
@@ -569,7 +570,14 @@ fn event_in(frame: &[u8]) -> Option<WatchEvent<'_>> {
     WatchEvent::decode(zxid_of(frame)?, frame.get(LENGTH_BYTES + ReplyHeader::BYTES..)?).ok()
 }
 
+/// The read with bytes of its own: those of requests that came together share a block, which one that waits for long would keep.
 pub(crate) fn copy(read: &QueuedRead) -> QueuedRead {
     let QueuedRead { client, request, op, body, refusal } = read;
-    QueuedRead { client: client.clone(), request: *request, op: *op, body: body.clone(), refusal: *refusal }
+    QueuedRead {
+        client: client.clone(),
+        request: *request,
+        op: *op,
+        body: Bytes::copy_from_slice(body),
+        refusal: *refusal,
+    }
 }

@@ -441,7 +441,7 @@ impl HostTurn<'_, '_> {
                 hosted.next_slot = hosted.next_slot.wrapping_add(1);
                 let input = match what {
                     GuestRequest::Write { op, command } => {
-                        let (conn, op, command) = (client.conn, *op, command.clone());
+                        let (conn, op, command) = (client.conn, *op, command.clone().into());
                         ClientInput::Write { conn, request, op, command }
                     }
                     GuestRequest::Read { op, body } => {

@@ -15,7 +15,7 @@ use paddock_tree::{AppliedItem, Command, MISPLACED, Origin, SplitPoints};
 
 use crate::answer::{RoutedAnswer, zxid_of};
 use crate::away::Guests;
-use crate::conversation::Conversation;
+use crate::conversation::{Conversation, copy};
 use crate::marks::{Marks, RaisedStamps};
 use crate::turn::{HostQuestion, Order, Turn};
 use crate::under_way::{self, HandedBy, UnderWay};
@@ -524,8 +524,8 @@ impl Router {
         let one = self.conversation(conn, groups.home().tree().zxid(), groups);
         one.set_session(session);
         match input {
-            ClientInput::Write { request, op, command, .. } => one.ask_write(request, op, command),
-            ClientInput::Read(read) => one.ask_read(read),
+            ClientInput::Write { request, op, command, .. } => one.ask_write(request, op, command.into()),
+            ClientInput::Read(read) => one.ask_read(copy(&read)),
             other => unreachable!("{other:?} is no request"),
         }
         self.ready.insert(conn);

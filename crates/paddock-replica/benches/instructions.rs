@@ -128,7 +128,12 @@ fn write(session: SessionId, op: OpCode) -> Input {
         _ => encode::set_data(&mut body, PATH, Some(&DATA), -1),
     }
     Command::encode(session, 0, IdList::NONE, op, &body, &mut command);
-    Input::Client(ClientInput::Write { conn: conn(), request: RequestId::first(Xid(1)), op, command })
+    Input::Client(ClientInput::Write {
+        conn: conn(),
+        request: RequestId::first(Xid(1)),
+        op,
+        command: command.into(),
+    })
 }
 
 /// A member with a znode, and writes to set its data; a hundred have been answered, so that buffers have grown.

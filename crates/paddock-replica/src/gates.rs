@@ -113,7 +113,7 @@ mod tests {
             conn: conn(number),
             request: RequestId::first(Xid(1)),
             op,
-            command: vec![],
+            command: bytes::Bytes::new(),
         })
     }
 

@@ -149,7 +149,7 @@ impl Member {
             conn: client.conn,
             request: RequestId::first(Xid(xid)),
             op,
-            command,
+            command: command.into(),
         }));
     }
 

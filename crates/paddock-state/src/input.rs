@@ -1,5 +1,6 @@
 //! Inputs of an engine that come from this member's clients.
 
+use bytes::Bytes;
 use paddock_proto::jute::Reader;
 use paddock_proto::{ErrorCode, Id, IdList, OpCode, SessionId, Xid, Zxid, encode};
 use paddock_tree::is_proof;
@@ -50,7 +51,7 @@ impl Slot {
 #[derive(Debug)]
 pub enum ClientInput {
     /// A write of a connection, encoded by `paddock_tree::Command::encode`.
-    Write { conn: ConnId, request: RequestId, op: OpCode, command: Vec<u8> },
+    Write { conn: ConnId, request: RequestId, op: OpCode, command: Bytes },
     /// A request without a write that has to wait for the connection's writes, or for the quorum's word.
     Read(QueuedRead),
     /// A client wants a new session. `may_only_read`: it takes one that only reads while nothing can be written. The session is bound
@@ -156,13 +157,13 @@ pub struct QueuedRead {
     pub client: Client,
     pub request: RequestId,
     pub op: OpCode,
-    pub body: Vec<u8>,
+    pub body: Bytes,
     /// The error that is its answer, if the front has refused it.
     pub refusal: Option<ErrorCode>,
 }
 
 impl QueuedRead {
-    pub fn new(client: Client, request: RequestId, op: OpCode, body: Vec<u8>) -> QueuedRead {
-        QueuedRead { client, request, op, body, refusal: None }
+    pub fn new(client: Client, request: RequestId, op: OpCode, body: impl Into<Bytes>) -> QueuedRead {
+        QueuedRead { client, request, op, body: body.into(), refusal: None }
     }
 }

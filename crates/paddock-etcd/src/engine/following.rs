@@ -220,7 +220,7 @@ impl Engine {
         let mut conns = Vec::new();
         for part in flight.parts {
             if let Part::Client { conn, waiting, planned } = part {
-                self.answer(now, (conn, waiting), (planned, zxid), state, out, effects);
+                self.answer(now, (conn, waiting), (*planned, zxid), state, out, effects);
                 conns.push(conn);
             }
         }

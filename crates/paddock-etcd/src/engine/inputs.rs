@@ -15,7 +15,7 @@ impl Engine {
         let since_ms = now.monotonic_ms;
         match input {
             ClientInput::Write { conn, request, op, command } => {
-                self.lanes.push(conn, Item::Write { request, op, command }, since_ms);
+                self.lanes.push(conn, Item::Write { request, op, command: command.into() }, since_ms);
             }
             ClientInput::Read(read) => self.lanes.push(read.client.conn, Item::Read(read), since_ms),
             ClientInput::Connect { conn, timeout_ms, ids, .. } => {

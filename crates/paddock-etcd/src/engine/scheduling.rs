@@ -171,7 +171,8 @@ impl Engine {
             Ok(Plan { transaction, .. }) if self.flights.meets(&transaction) => self.put_back(batch),
             Ok(Plan { transaction, outcomes, overruns }) => {
                 let parts = batch.entries.into_iter().zip(outcomes);
-                let part = |((conn, waiting), planned)| Part::Client { conn, waiting, planned };
+                let part =
+                    |((conn, waiting), planned)| Part::Client { conn, waiting, planned: Box::new(planned) };
                 self.launch(number, transaction, parts.map(part).collect(), effects);
                 self.flights.get_mut(number).expect("it was just launched").overruns = overruns;
             }

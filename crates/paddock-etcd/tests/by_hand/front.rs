@@ -265,7 +265,12 @@ impl Front {
         let mut command = Vec::new();
         Command::encode(session, 0, IdList::NONE, op, body, &mut command);
         let xid = self.next_xid();
-        Input::Client(ClientInput::Write { conn, request: RequestId::first(xid), op, command })
+        Input::Client(ClientInput::Write {
+            conn,
+            request: RequestId::first(xid),
+            op,
+            command: command.into(),
+        })
     }
 
     fn next_xid(&mut self) -> Xid {

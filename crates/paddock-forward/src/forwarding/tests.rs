@@ -57,7 +57,7 @@ impl Story {
             conn,
             request: RequestId::first(Xid(xid)),
             op: OpCode::Delete,
-            command,
+            command: command.into(),
         });
     }
 

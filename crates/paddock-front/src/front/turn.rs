@@ -220,14 +220,20 @@ impl<'a, H: Host> Turn<'a, H> {
             let are_spread = state.tree().are_znodes_spread();
             let seen_max = if are_spread { Zxid(i64::MAX) } else { state.tree().zxid() };
             let context = Context { tree, seen_max, is_looking, now_ms };
-            let action = connection.protocol.on_frame(frame, &context, &self.front.settings);
+            let action =
+                connection.protocol.on_frame(frame, &context, &self.front.settings, &mut self.front.handed);
             if are_spread && matches!(action, Action::Submit(_)) {
                 let zxid = ConnectRequest::decode(frame).map_or(Zxid(0), |request| request.last_zxid_seen);
                 self.front.inputs.push(ClientInput::Seen { conn, zxid });
             }
             action
         } else {
-            connection.protocol.on_frame(frame, &Context::default(), &self.front.settings)
+            connection.protocol.on_frame(
+                frame,
+                &Context::default(),
+                &self.front.settings,
+                &mut self.front.handed,
+            )
         };
         match if is_refused { action.over_rate() } else { action } {
             Action::Submit(input) => {
@@ -304,7 +310,7 @@ impl<'a, H: Host> Turn<'a, H> {
         // the engine asks of the quorum.
         let asks_quorum = op == OpCode::Sync || self.front.settings.linearizable_reads;
         if asks_quorum || !connection.is_idle() {
-            let input = connection.queued_read(xid, op, body);
+            let input = connection.queued_read(xid, op, self.front.handed.copy_of(body));
             self.submit(connection, (op.code(), bytes, path_of(op.code(), body)), input, span);
         } else {
             self.answer(connection, (xid, op, body), span);
@@ -518,7 +524,7 @@ impl<'a, H: Host> Turn<'a, H> {
         (xid, op, body): (Xid, OpCode, &[u8]),
         span: Option<H::Span>,
     ) {
-        let input = connection.queued_read(xid, op, body);
+        let input = connection.queued_read(xid, op, self.front.handed.copy_of(body));
         self.submit(connection, (op.code(), body.len(), path_of(op.code(), body)), input, span);
     }
 

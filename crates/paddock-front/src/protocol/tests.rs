@@ -24,7 +24,12 @@ fn on_frame_with<'f>(
     tree: &Tree,
     settings: &Settings,
 ) -> Action<'f> {
-    protocol.on_frame(frame, &Context { tree: Some(tree), ..Context::default() }, settings)
+    protocol.on_frame(
+        frame,
+        &Context { tree: Some(tree), ..Context::default() },
+        settings,
+        &mut HandedBytes::default(),
+    )
 }
 
 /// A state of zxid 100, with a secret and the session 7.

@@ -149,7 +149,8 @@ fn an_acl_of_a_scheme_that_nothing_provides_is_refused_by_the_state() {
     stage.receive(conn, &[alone(1, "/s", "sasl"), alone(2, "/x", "x509"), alone(3, "/d", "digest")].concat());
     stage.receive(conn, &multi(4, "sasl"));
     for input in stage.inputs() {
-        let ClientInput::Write { mut command, .. } = input else { panic!("{input:?}") };
+        let ClientInput::Write { command, .. } = input else { panic!("{input:?}") };
+        let mut command = command.to_vec();
         // As if the service asked, whose session need not live.
         command[..8].fill(0);
         let mut outboxes = Outboxes::new(1);

@@ -129,7 +129,7 @@ impl Conversation {
         let request = asked.request;
         let input = match &asked.what {
             What::Write { op, command } => {
-                ClientInput::Write { conn: self.conn, request, op: *op, command: command.clone() }
+                ClientInput::Write { conn: self.conn, request, op: *op, command: command.clone().into() }
             }
             What::Read(read) => ClientInput::Read(copy(read)),
         };

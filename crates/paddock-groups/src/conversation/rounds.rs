@@ -48,7 +48,8 @@ impl Conversation {
         let command = multi_over_groups(self.session, ids, request);
         let front = &mut self.requests[0];
         let op = GroupsCommand::OP;
-        let input = ClientInput::Write { conn: self.conn, request: front.request, op, command };
+        let input =
+            ClientInput::Write { conn: self.conn, request: front.request, op, command: command.into() };
         front.over_groups = places.iter().map(|(group, _)| *group).collect();
         front.stage = RequestStage::UnderWay { group: 0 };
         turn.orders.push(Order::Hand { group: 0, session: self.session, needs: Zxid(0), input });
@@ -125,8 +126,9 @@ impl Conversation {
         for group in &left {
             let mut sync = copy(read);
             if sync.op != OpCode::Sync {
-                (sync.op, sync.body) = (OpCode::Sync, Vec::new());
-                sync.body.put_string("/");
+                let mut body = Vec::new();
+                body.put_string("/");
+                (sync.op, sync.body) = (OpCode::Sync, body.into());
             }
             let input = ClientInput::Read(sync);
             turn.orders.push(Order::Hand { group: *group, session: self.session, needs: Zxid(0), input });

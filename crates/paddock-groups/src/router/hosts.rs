@@ -180,10 +180,10 @@ fn request(
     let (client, request, what) = match input {
         ClientInput::Write { conn, request, op, command } => {
             let client = Client::new(conn, session, &[]);
-            (client, request, GuestRequest::Write { op, command })
+            (client, request, GuestRequest::Write { op, command: command.into() })
         }
         ClientInput::Read(read) => {
-            (read.client, read.request, GuestRequest::Read { op: read.op, body: read.body })
+            (read.client, read.request, GuestRequest::Read { op: read.op, body: read.body.into() })
         }
         _ => return None,
     };

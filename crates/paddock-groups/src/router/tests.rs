@@ -50,7 +50,8 @@ fn ask(router: &mut Router) {
     let read = |number| {
         ClientInput::Read(QueuedRead::new(client.clone(), request(number), OpCode::GetData, path.clone()))
     };
-    let write = ClientInput::Write { conn, request: request(2), op: OpCode::SetData, command };
+    let write =
+        ClientInput::Write { conn, request: request(2), op: OpCode::SetData, command: command.into() };
     for input in [read(1), write, read(3)] {
         assert!(router.take(input).is_none(), "it goes to no group at once");
     }

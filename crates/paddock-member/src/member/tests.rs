@@ -261,7 +261,7 @@ impl Stage {
                 conn: conn(),
                 request: RequestId::first(Xid(1)),
                 op,
-                command,
+                command: command.into(),
             })],
         );
         self.created += 1;
@@ -386,7 +386,12 @@ fn no_session_id_is_given_twice_though_the_clock_goes_back() {
     Command::encode(first, 0, IdList::NONE, op, &[], &mut command);
     stage.member.take(
         &stage.shell,
-        [Input::Client(ClientInput::Write { conn: conn(), request: RequestId::first(Xid(1)), op, command })],
+        [Input::Client(ClientInput::Write {
+            conn: conn(),
+            request: RequestId::first(Xid(1)),
+            op,
+            command: command.into(),
+        })],
     );
     stage.settle().unwrap();
     drop(stage);

@@ -185,8 +185,12 @@ fn others_have_the_state_while_a_session_with_many_ephemerals_ends() {
     let before = state.tree().zxid();
     let mut command = Vec::new();
     Command::encode(session, 0, IdList::NONE, OpCode::CloseSession, &[], &mut command);
-    let close =
-        ClientInput::Write { conn, request: RequestId::first(Xid(1)), op: OpCode::CloseSession, command };
+    let close = ClientInput::Write {
+        conn,
+        request: RequestId::first(Xid(1)),
+        op: OpCode::CloseSession,
+        command: command.into(),
+    };
     replica.step(NOW, Input::Client(close));
     let (mut effects, mut out) = (Effects::default(), Outboxes::new(1));
     let mut found = Vec::new();

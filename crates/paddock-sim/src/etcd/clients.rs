@@ -88,7 +88,12 @@ impl World {
             let command = ask.command(session, number);
             return self.input(
                 front,
-                Input::Client(ClientInput::Write { conn, request: RequestId::first(xid), op, command }),
+                Input::Client(ClientInput::Write {
+                    conn,
+                    request: RequestId::first(xid),
+                    op,
+                    command: command.into(),
+                }),
             );
         }
         let read =

@@ -120,7 +120,7 @@ impl MirrorWorld {
                     conn,
                     request: RequestId::first(xid),
                     op,
-                    command,
+                    command: command.into(),
                 }))
             }
             ClientPlace::Mirror(conn) => {

@@ -140,7 +140,11 @@ impl RoutedPair {
     pub(super) fn hand_in_write(&mut self, op: OpCode, body: &[u8]) {
         let (request, mut command) = (self.next_request(), Vec::new());
         Command::encode(SESSION, 5, IdList::NONE, op, body, &mut command);
-        assert!(self.router.take(ClientInput::Write { conn: self.conn, request, op, command }).is_none());
+        assert!(
+            self.router
+                .take(ClientInput::Write { conn: self.conn, request, op, command: command.into() })
+                .is_none()
+        );
     }
 
     pub(super) fn hand_in(&mut self, op: OpCode, body: Vec<u8>) {

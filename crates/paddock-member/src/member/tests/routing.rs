@@ -91,7 +91,7 @@ impl Spread {
         let input = if is_write {
             let mut command = Vec::new();
             Command::encode(client.session, 0, client.ids(), op, &body, &mut command);
-            ClientInput::Write { conn: conn(), request, op, command }
+            ClientInput::Write { conn: conn(), request, op, command: command.into() }
         } else {
             ClientInput::Read(QueuedRead::new(client, request, op, body))
         };

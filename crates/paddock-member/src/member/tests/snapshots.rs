@@ -28,7 +28,12 @@ fn add_observer(stage: &mut Stage) {
     stage.shell.has_others = true;
     stage.member.take(
         &stage.shell,
-        [Input::Client(ClientInput::Write { conn: conn(), request: RequestId::first(Xid(1)), op, command })],
+        [Input::Client(ClientInput::Write {
+            conn: conn(),
+            request: RequestId::first(Xid(1)),
+            op,
+            command: command.into(),
+        })],
     );
 }
 

@@ -14,7 +14,12 @@ impl Stage {
         body(&mut bytes);
         let session = self.shell.session.expect("connected at the start");
         Command::encode(session, 0, IdList::NONE, op, &bytes, &mut command);
-        let write = ClientInput::Write { conn: conn(), request: RequestId::first(Xid(1)), op, command };
+        let write = ClientInput::Write {
+            conn: conn(),
+            request: RequestId::first(Xid(1)),
+            op,
+            command: command.into(),
+        };
         self.member.take(&self.shell, [Input::Client(write)]);
     }
 

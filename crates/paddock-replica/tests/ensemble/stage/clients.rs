@@ -100,7 +100,7 @@ impl Stage {
                 conn: guest.client.conn,
                 request: RequestId::first(Xid(xid)),
                 op,
-                command,
+                command: command.into(),
             }),
         );
     }
@@ -179,7 +179,7 @@ impl Stage {
                 conn: guest.client.conn,
                 request: RequestId::first(Xid(xid)),
                 op,
-                command,
+                command: command.into(),
             }),
         );
     }

@@ -59,7 +59,7 @@ fn the_audit_log_names_the_ephemerals_of_all_portions() {
     let write = |op, body: &[u8]| {
         let mut command = Vec::new();
         Command::encode(session, 0, IdList::NONE, op, body, &mut command);
-        ClientInput::Write { conn, request: RequestId::first(Xid(1)), op, command }
+        ClientInput::Write { conn, request: RequestId::first(Xid(1)), op, command: command.into() }
     };
     let create = |number| {
         let mut body = Vec::new();
