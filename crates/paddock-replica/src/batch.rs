@@ -27,6 +27,8 @@ const HEAD_BYTES: usize = ORIGIN_BYTES + 8 + LENGTH_BYTES;
 const WIDE_HEAD_BYTES: usize = HEAD_BYTES + 4;
 /// Room that a batch begins with: that of a lone command seldom grows.
 const FIRST_BYTES: usize = 256;
+/// Room that one begins with behind one that was as large, at most.
+const ROOM_BYTES_MAX: usize = 64 << 10;
 
 /// A batch that still grows.
 #[derive(Debug)]
@@ -37,7 +39,11 @@ pub(crate) struct BatchBuilder {
 
 impl BatchBuilder {
     pub(crate) fn new() -> BatchBuilder {
-        let mut bytes = Vec::with_capacity(FIRST_BYTES);
+        BatchBuilder::with_room(FIRST_BYTES)
+    }
+
+    fn with_room(room: usize) -> BatchBuilder {
+        let mut bytes = Vec::with_capacity(room);
         bytes.resize(HEAD_BYTES, 0);
         BatchBuilder { bytes, commands: 0 }
     }
@@ -66,7 +72,9 @@ impl BatchBuilder {
 
     /// The batch; the builder is empty again.
     pub(crate) fn take(&mut self, origin: Origin, number: u64) -> Bytes {
-        let mut bytes = std::mem::replace(self, BatchBuilder::new()).bytes;
+        // Batches of a load are about as large as each other.
+        let room = self.bytes.len().clamp(FIRST_BYTES, ROOM_BYTES_MAX);
+        let mut bytes = std::mem::replace(self, BatchBuilder::with_room(room)).bytes;
         let len =
             u32::try_from(bytes.len() - HEAD_BYTES).expect("a batch is closed long before it has 4 GiB");
         bytes[0] = narrow_member_number(origin.member);

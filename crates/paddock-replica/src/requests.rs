@@ -17,6 +17,8 @@ use crate::queued_item::QueuedItem;
 
 /// Bytes of commands that make a batch full.
 const BATCH_BYTES: usize = 1 << 20;
+/// Items for which there is room as soon as a batch of as many was closed.
+const ITEMS_ROOM_MAX: usize = 1024;
 /// Ticks in which nothing came back after which outstanding batches are sent again: they may have been lost.
 const RESEND_TICKS: u32 = 20;
 
@@ -139,7 +141,8 @@ impl Requests {
             if self.outstanding.is_empty() {
                 self.ticks_without_progress = 0;
             }
-            self.outstanding.push_batch(&mut self.batch, std::mem::take(&mut self.items));
+            let room = VecDeque::with_capacity(self.items.len().min(ITEMS_ROOM_MAX));
+            self.outstanding.push_batch(&mut self.batch, std::mem::replace(&mut self.items, room));
         }
     }
 

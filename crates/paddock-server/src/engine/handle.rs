@@ -28,6 +28,9 @@ use crate::shared::Shared;
 /// first comes soon.
 pub(crate) const BORROWED_TURNS_MAX: usize = 4;
 
+/// Inputs for which a worker has room as soon as it has handed as many over.
+const INPUTS_ROOM_MAX: usize = 1024;
+
 /// The work for more bytes of messages takes so long that the links' thread is needed for others meanwhile.
 const QUICK_BYTES_MAX: usize = 4 << 10;
 
@@ -101,7 +104,10 @@ impl MemberHandle {
     pub(crate) fn work_off(&self, inputs: &mut Vec<ClientInput>, turns_max: usize, meanwhile: impl FnMut()) {
         if !inputs.is_empty() {
             let handed_over = request_times::start_of_timed();
-            self.take(Message::Clients(std::mem::take(inputs), handed_over), turns_max, meanwhile);
+            // Turns of a load are about as large as each other.
+            let room = Vec::with_capacity(inputs.len().min(INPUTS_ROOM_MAX));
+            let inputs = std::mem::replace(inputs, room);
+            self.take(Message::Clients(inputs, handed_over), turns_max, meanwhile);
         }
     }
 
