@@ -6,6 +6,7 @@
 mod quota_report;
 mod run;
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -27,6 +28,9 @@ pub(crate) use run::{Engine, Inbox, run};
 const SWEEP_INTERVAL: Duration = Duration::from_millis(50);
 /// The time between two slices of them, in which everybody else finds the state free.
 const SWEEP_PAUSE: Duration = Duration::from_millis(1);
+/// Time for which mail may wait for its worker to be woken while an entry is applied. Each wake costs the worker a turn, and connections smaller writes to
+/// their sockets.
+const BETWEEN_WAKES: Duration = Duration::from_millis(1);
 
 #[derive(Debug)]
 pub(crate) struct EngineHost {
@@ -72,7 +76,7 @@ impl EngineHost {
         let mut state = self.shared.state.write();
         let result = change(&mut state, &mut self.outboxes);
         let applied = started.map(|started| note_applied(&self.shared, started));
-        let_go(&self.shared, state, &mut self.outboxes, applied);
+        let_go(&self.shared, state, &mut self.outboxes, BTreeSet::new(), applied);
         result
     }
 
@@ -80,11 +84,18 @@ impl EngineHost {
     pub(crate) fn change_in_portions(&mut self, change: &mut dyn FnMut(&mut dyn HeldState)) {
         let started = request_times::start_of_timed();
         let state = self.shared.state.write();
-        let mut locked = LockedState { shared: &self.shared, state, outboxes: &mut self.outboxes };
+        let outboxes = &mut self.outboxes;
+        let mut locked = LockedState {
+            shared: &self.shared,
+            state,
+            outboxes,
+            unwoken: BTreeSet::new(),
+            woken_at: Instant::now(),
+        };
         change(&mut locked);
-        let LockedState { shared, state, outboxes } = locked;
+        let LockedState { shared, state, outboxes, unwoken, .. } = locked;
         let applied = started.map(|started| note_applied(shared, started));
-        let_go(shared, state, outboxes, applied);
+        let_go(shared, state, outboxes, unwoken, applied);
     }
 
     /// Publishes what the engine says of itself. To be called at each of its ticks.
@@ -134,7 +145,7 @@ impl EngineHost {
 pub(crate) fn close_connections(shared: &Shared, conns: &[ConnId]) {
     let mut outboxes = Outboxes::new(shared.mailboxes.count());
     conns.iter().for_each(|conn| outboxes.close(*conn));
-    let_go(shared, shared.state.write(), &mut outboxes, None);
+    let_go(shared, shared.state.write(), &mut outboxes, BTreeSet::new(), None);
 }
 
 /// The state's lock in the engine's hands.
@@ -142,6 +153,10 @@ struct LockedState<'a> {
     shared: &'a Shared,
     state: RwLockWriteGuard<'a, Replicated>,
     outboxes: &'a mut Outboxes,
+    /// Workers that have mail and were not woken for it.
+    unwoken: BTreeSet<usize>,
+    /// Moment at which workers were woken last, or the state was taken.
+    woken_at: Instant,
 }
 
 impl HeldState for LockedState<'_> {
@@ -150,8 +165,12 @@ impl HeldState for LockedState<'_> {
     }
 
     fn yield_to_others(&mut self) {
-        let woken = post(self.shared, self.outboxes, None);
-        woken.into_iter().for_each(|worker| self.shared.mailboxes.of(worker).wake());
+        post(self.shared, self.outboxes, None, &mut self.unwoken);
+        let now = Instant::now();
+        if now - self.woken_at >= BETWEEN_WAKES {
+            self.woken_at = now;
+            wake(self.shared, std::mem::take(&mut self.unwoken));
+        }
         RwLockWriteGuard::bump(&mut self.state);
     }
 }
@@ -161,14 +180,15 @@ fn let_go(
     shared: &Shared,
     mut state: RwLockWriteGuard<'_, Replicated>,
     outboxes: &mut Outboxes,
+    mut unwoken: BTreeSet<usize>,
     applied: Option<Instant>,
 ) {
-    let woken = post(shared, outboxes, applied);
+    post(shared, outboxes, applied, &mut unwoken);
     let deaths = state.take_deaths();
     drop(state);
     shared.change_signal.notify();
     shared.memory_pace.stir();
-    woken.into_iter().for_each(|worker| shared.mailboxes.of(worker).wake());
+    wake(shared, unwoken);
     if let Some(audit) = &shared.opened.audit {
         deaths.iter().for_each(|(session, path)| audit.ephemeral_deleted(session.0, path));
     }
@@ -181,16 +201,18 @@ fn note_applied(shared: &Shared, started: Instant) -> Instant {
     now
 }
 
-/// Puts what has to leave into the workers' mailboxes. To be called while the state is held. Returns the workers to wake when it is not.
-fn post(shared: &Shared, outboxes: &mut Outboxes, now: Option<Instant>) -> Vec<usize> {
-    let mut woken = Vec::new();
+/// Puts what has to leave into the workers' mailboxes, and adds these to the workers to wake. To be called while the state is held.
+fn post(shared: &Shared, outboxes: &mut Outboxes, now: Option<Instant>, unwoken: &mut BTreeSet<usize>) {
     for (worker, outbox) in outboxes.iter_mut() {
         if !outbox.is_empty() {
             shared.mailboxes.of(worker).post(outbox, now);
-            woken.push(worker);
+            unwoken.insert(worker);
         }
     }
-    woken
+}
+
+fn wake(shared: &Shared, workers: BTreeSet<usize>) {
+    workers.into_iter().for_each(|worker| shared.mailboxes.of(worker).wake());
 }
 
 #[cfg(test)]

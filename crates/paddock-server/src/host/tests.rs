@@ -1,8 +1,11 @@
 //! The order in which an engine gives away what it has done: first the mail, then the state.
 
+use std::future::Future as _;
+use std::pin::pin;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::mpsc;
+use std::task::{Context, Waker};
 use std::thread;
 use std::time::Duration;
 
@@ -106,4 +109,35 @@ fn mail_is_in_the_box_before_the_end_of_an_entry_lets_the_state_go() {
             write(state, out);
         });
     });
+}
+
+/// True if the first worker was woken since this was asked last.
+fn is_woken(shared: &Shared) -> bool {
+    let woken = pin!(shared.mailboxes.of(0).woken());
+    woken.poll(&mut Context::from_waker(Waker::noop())).is_ready()
+}
+
+#[test]
+fn workers_are_woken_for_mail_while_a_long_entry_is_applied() {
+    let shared = shared();
+    let since = Instant::now();
+    EngineHost::new(shared.clone()).change_in_portions(&mut |held| {
+        while !is_woken(&shared) {
+            assert!(since.elapsed() < Duration::from_secs(10), "the mail waits for the end of the entry");
+            let (state, out) = held.parts();
+            write(state, out);
+            held.yield_to_others();
+        }
+    });
+}
+
+#[test]
+fn workers_with_mail_from_within_an_entry_are_woken_at_its_end() {
+    let shared = shared();
+    EngineHost::new(shared.clone()).change_in_portions(&mut |held| {
+        let (state, out) = held.parts();
+        write(state, out);
+        held.yield_to_others();
+    });
+    assert!(is_woken(&shared), "no mail came behind it");
 }
