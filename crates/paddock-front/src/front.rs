@@ -21,6 +21,7 @@ use crate::long_multis::LongMultis;
 use crate::output::{LargeBuffers, SharedEvent, clear};
 use crate::outstanding::FrontOutstanding;
 use crate::rates::RateSettings;
+use crate::short_lists::ShortLists;
 use crate::{Condition, Settings};
 use turn::Turn;
 
@@ -60,6 +61,8 @@ pub struct Front<H: Host> {
     inputs: Vec<ClientInput>,
     /// Room for their bytes.
     handed: HandedBytes,
+    /// Lists behind writes that need no look at the state.
+    short_lists: ShortLists,
     /// Requests that the engine has to answer, those in `inputs` included.
     outstanding: FrontOutstanding,
     rates: Arc<RateSettings>,
@@ -89,6 +92,7 @@ impl<H: Host> Front<H> {
             conns: Connections::default(),
             inputs: Vec::new(),
             handed: HandedBytes::default(),
+            short_lists: ShortLists::default(),
             long_multis: LongMultis::default(),
             outstanding_before_mail: 0,
             heard: Vec::new(),

@@ -37,6 +37,7 @@ mod rates;
 mod request_path;
 mod sasl;
 mod settings;
+mod short_lists;
 mod watches;
 
 pub use audit::{AuditEvent, AuditLog, AuditResult};

@@ -352,6 +352,10 @@ impl<'a, H: Host> Turn<'a, H> {
             return self.read(connection, bytes, (xid, op, body), span);
         }
         let guess = if prefetch::is_read_of_one(op) { self.guesses.next() } else { None };
+        let path = path_of(op.code(), body);
+        if !connection.is_idle() && self.front.short_lists.has(path, self.since_ms) {
+            return self.read(connection, bytes, (xid, op, body), span);
+        }
         let state = self.lock(connection);
         if state.tree().are_znodes_spread() {
             return self.read(connection, bytes, (xid, op, body), span);
@@ -367,7 +371,10 @@ impl<'a, H: Host> Turn<'a, H> {
                 connection.do_in_portions(LongRequest::List(ListToCopy { list, span, bytes }));
             }
             None if connection.is_idle() => self.answer_guessed(connection, (xid, op, body), found, span),
-            None => self.read(connection, bytes, (xid, op, body), span),
+            None => {
+                self.front.short_lists.note(path, self.since_ms);
+                self.read(connection, bytes, (xid, op, body), span);
+            }
         }
     }
 
