@@ -184,6 +184,9 @@ impl Outstanding {
                 Waiting::Sync { mut items, .. } => before.append(&mut items),
                 Waiting::Batch { number, mut items, .. } => {
                     assert!(number == applied, "batch {applied} applied before batch {number}");
+                    if before.is_empty() {
+                        return items;
+                    }
                     before.append(&mut items);
                     return before;
                 }

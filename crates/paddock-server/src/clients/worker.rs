@@ -257,6 +257,12 @@ impl Worker {
         } else {
             self.engine.work_off(&mut inputs, 1, || {});
         }
+        let mut front = self.front.borrow_mut();
+        if front.inputs().is_empty() {
+            // There is room in it for as many again.
+            *front.inputs() = inputs;
+        }
+        drop(front);
         self.deliver();
     }
 
