@@ -11,7 +11,6 @@ use foldhash::fast::FixedState;
 const KNOWN_MS: u64 = 10;
 /// Lists that a front remembers.
 const LISTS: usize = 64;
-
 /// Bytes of a path that is remembered, at most.
 const PATH_BYTES_MAX: usize = 256;
 
