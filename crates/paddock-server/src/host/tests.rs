@@ -1,6 +1,5 @@
 //! The order in which an engine gives away what it has done: first the mail, then the state.
 
-use std::future::Future as _;
 use std::pin::pin;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
