@@ -37,6 +37,8 @@ mod open_multis;
 mod origins;
 mod outcome;
 mod outcome_note;
+#[cfg(test)]
+mod pair_of_groups;
 mod passwords;
 mod placement;
 mod quota;
@@ -52,6 +54,7 @@ mod store;
 mod streams;
 #[cfg(feature = "testing")]
 mod testing;
+mod touched_paths;
 mod tree;
 mod trial;
 mod walk;

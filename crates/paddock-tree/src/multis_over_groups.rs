@@ -7,13 +7,14 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use paddock_proto::{
     ErrorCode, GroupsCommand, IdList, MultiResult, OpCode, SessionId, StreamItem, Vote, Write, WriteReply,
-    Zxid, parent_and_name,
+    Zxid,
 };
 
 use crate::Command;
 use crate::multi::step;
 use crate::open_multis::{HeldPart, MultiEnd, MultiOutcome, OpenMulti};
 use crate::outcome::{Change, Changes};
+use crate::touched_paths::TouchedPaths;
 use crate::tree::{Circumstances, MISPLACED, Tree};
 use crate::write_paths::for_each_path;
 
@@ -144,21 +145,20 @@ impl Tree {
     }
 
     fn tried_part(&mut self, zxid: Zxid, bytes: &[u8]) -> HeldPart {
-        let mut part = HeldPart { command: bytes.to_vec(), vote: Vote::Busy, paths: BTreeSet::new() };
+        let touched = TouchedPaths::default();
+        let mut part = HeldPart { command: bytes.to_vec(), vote: Vote::Busy, touched };
         let Ok(Command { session, time_ms, ids, write: Ok(Write::Multi(writes)), .. }) =
             Command::decode(bytes)
         else {
             return part;
         };
         let steps = self.own_steps(&writes);
-        let mut paths = BTreeSet::new();
-        for (_, _, write) in &steps {
-            self.look_at_touched(write, &mut |path| paths.extend([path.to_owned()]));
-        }
-        if paths.iter().any(|path| self.between_groups.multis.holds(path)) {
+        if steps.iter().any(|(_, _, write)| self.meets_held(write)) {
             return part;
         }
-        part.paths = paths;
+        // A stub changes by items only.
+        let is_stub = |path: &str| self.between_groups.own_slots.contains_key(path);
+        part.touched = TouchedPaths::of(steps.iter().map(|(_, _, write)| write), |path| !is_stub(path));
         let at = Circumstances { session, ids, zxid, time_ms, enforces_quotas: false };
         let mut changes = Changes::new();
         self.store.open_journal();
@@ -169,22 +169,6 @@ impl Tree {
             Err((operation, error)) => Vote::No { operation, error },
         };
         part
-    }
-
-    /// Paths that a write depends on, or that depend on it: a znode, and its parent if it comes or goes. A stub changes by items only.
-    pub(crate) fn look_at_touched(&self, write: &Write<'_>, look: &mut impl FnMut(&str)) {
-        let has_parent = matches!(
-            write,
-            Write::Create(_) | Write::Delete { .. } | Write::TryRemove { .. } | Write::RemoveRecursive { .. }
-        );
-        for_each_path(write, &mut |path| {
-            look(path);
-            let parent = parent_and_name(path).map(|(parent, _)| parent).filter(|_| has_parent);
-            parent
-                .filter(|parent| !self.between_groups.own_slots.contains_key(*parent))
-                .into_iter()
-                .for_each(&mut *look);
-        });
     }
 
     /// A group has voted. With the last vote the home group decides.
@@ -333,134 +317,17 @@ fn owned<'a>(change: Change<'_>) -> Change<'a> {
 
 #[cfg(test)]
 mod tests {
-    use paddock_proto::jute::{Reader, Writer};
+    use paddock_proto::jute::Writer;
     use paddock_proto::{CreateMode, encode};
 
     use super::*;
-    use crate::features::{FeatureLevel, RaisedLevel};
-    use crate::groups::GroupFounders;
-    use crate::session::Session;
-    use crate::{BetweenGroups, SLOTS, slot_of};
-
-    const SESSION: SessionId = SessionId(7);
-
-    /// States of a home group and another one, to which the first half of the slots of `/p` has moved.
-    struct Pair {
-        home: Tree,
-        other: Tree,
-        /// Items that the other group has.
-        sent: u64,
-    }
-
-    fn apply(tree: &mut Tree, session: SessionId, op: OpCode, body: &[u8]) -> Result<(), ErrorCode> {
-        let mut bytes = Vec::new();
-        Command::encode(session, 5, IdList::NONE, op, body, &mut bytes);
-        let done = tree.apply(&Command::decode(&bytes).unwrap().taken_by(1)).result.map(drop);
-        let mut encoded = Vec::new();
-        tree.between_groups.encode(&mut encoded);
-        let decoded = BetweenGroups::decode(&mut Reader::new(&encoded));
-        assert_eq!(decoded.as_ref(), Ok(&tree.between_groups), "it comes back from a snapshot");
-        done
-    }
-
-    fn between(tree: &mut Tree, session: SessionId, command: GroupsCommand<'_>) {
-        let mut body = Vec::new();
-        command.encode(&mut body);
-        apply(tree, session, GroupsCommand::OP, &body).unwrap();
-    }
-
-    fn create(tree: &mut Tree, path: &str) -> Result<(), ErrorCode> {
-        let mut body = Vec::new();
-        encode::create_open(&mut body, path, None, CreateMode::Persistent);
-        apply(tree, SESSION, OpCode::Create, &body)
-    }
-
-    /// A name whose slot is in the other group, or in the home group.
-    fn name(is_in_other: bool, number: usize) -> String {
-        let is_such = |name: &String| (slot_of(name).unwrap() < SLOTS / 2) == is_in_other;
-        (0..).map(|at| format!("/p/n{at}")).filter(|path| is_such(&path[3..].to_owned())).nth(number).unwrap()
-    }
-
-    impl Pair {
-        fn new() -> Pair {
-            let tree = || {
-                let mut tree = Tree::new();
-                tree.raise_level(&RaisedLevel::known(FeatureLevel::KNOWN));
-                tree
-            };
-            let mut home = tree();
-            home.found_groups(2, GroupFounders { voters: vec![1], learners: vec![] });
-            home.sessions.insert(SESSION, Session::new(1000, 1));
-            create(&mut home, "/p").unwrap();
-            between(&mut home, SessionId::NONE, GroupsCommand::Split { path: "/p" });
-            let slots = GroupsCommand::Move { path: "/p", first: 0, last: SLOTS / 2 - 1, group: 1 };
-            between(&mut home, SessionId::NONE, slots);
-            between(&mut home, SESSION, GroupsCommand::Attach { group: 1 });
-            let mut pair = Pair { home, other: tree(), sent: 0 };
-            pair.send();
-            pair
-        }
-
-        /// The other group gets its items, and home the votes.
-        fn send(&mut self) {
-            loop {
-                let stream = self.home.streams().to_group(1).cloned().unwrap_or_default();
-                for (number, item) in stream.behind(self.sent) {
-                    let (decided, bytes) = (item.decided, item.bytes.clone());
-                    let item = StreamItem::decode(&mut Reader::new(&bytes)).unwrap();
-                    between(&mut self.other, SessionId::NONE, GroupsCommand::Item { number, decided, item });
-                    self.sent = number;
-                }
-                let Some((multi, group)) = self.home.awaited_votes().next() else { return };
-                let vote = self.other.votes().find(|(of, _)| *of == multi).map(|(_, vote)| vote);
-                let vote = GroupsCommand::Vote { multi, group, vote: vote.unwrap() };
-                between(&mut self.home, SessionId::NONE, vote);
-            }
-        }
-
-        fn ask(&mut self, paths: &[&str]) -> i64 {
-            assert_eq!(self.try_ask(paths), Ok(()));
-            self.home.zxid().0
-        }
-
-        fn try_ask(&mut self, paths: &[&str]) -> Result<(), ErrorCode> {
-            let mut request = Vec::new();
-            let header = |op: i32, is_end: bool, out: &mut Vec<u8>| {
-                out.put_i32(op);
-                out.put_bool(is_end);
-                out.put_i32(-1);
-            };
-            for path in paths {
-                header(OpCode::Create.code(), false, &mut request);
-                encode::create_open(&mut request, path, None, CreateMode::Persistent);
-            }
-            header(-1, true, &mut request);
-            let mut body = Vec::new();
-            GroupsCommand::Multi { request: &request }.encode(&mut body);
-            apply(&mut self.home, SESSION, GroupsCommand::OP, &body)
-        }
-
-        fn end(&self, multi: i64) -> &MultiEnd {
-            let outcome = self.home.multi_outcome(SESSION).unwrap();
-            assert_eq!(outcome.multi, multi);
-            &outcome.end
-        }
-
-        fn prepare(&mut self) {
-            let stream = self.home.streams().to_group(1).cloned().unwrap();
-            for (number, item) in stream.behind(self.sent) {
-                let (decided, item) =
-                    (item.decided, StreamItem::decode(&mut Reader::new(&item.bytes)).unwrap());
-                between(&mut self.other, SessionId::NONE, GroupsCommand::Item { number, decided, item });
-                self.sent = number;
-            }
-        }
-    }
+    use crate::SLOTS;
+    use crate::pair_of_groups::{GroupPair, SESSION, apply, between, create, name, put_end, put_operation};
 
     #[test]
     fn a_held_part_refuses_what_touches_it_until_it_is_settled() {
         let (at_home, in_other) = (name(false, 0), name(true, 0));
-        let mut pair = Pair::new();
+        let mut pair = GroupPair::new();
         let multi = pair.ask(&[&at_home, &in_other]);
         pair.prepare();
         assert_eq!(pair.other.votes().collect::<Vec<_>>(), [(multi, Vote::Yes)]);
@@ -478,9 +345,31 @@ mod tests {
     }
 
     #[test]
+    fn what_comes_below_a_znode_that_a_held_part_removes_with_all_below_it_is_refused() {
+        let (at_home, in_other) = (name(false, 0), name(true, 0));
+        let mut pair = GroupPair::new();
+        let child = format!("{in_other}/x");
+        [&in_other, &child].into_iter().for_each(|path| create(&mut pair.other, path).unwrap());
+        let mut request = Vec::new();
+        put_operation(OpCode::Create, &mut request);
+        encode::create_open(&mut request, &at_home, None, CreateMode::Persistent);
+        put_operation(OpCode::RemoveRecursive, &mut request);
+        request.put_string(&in_other);
+        request.put_i32(2);
+        put_end(&mut request);
+        let multi = pair.ask_for(&request);
+        pair.prepare();
+        assert_eq!(pair.other.votes().collect::<Vec<_>>(), [(multi, Vote::Yes)]);
+        assert_eq!(create(&mut pair.other, &format!("{child}/y")), Err(MISPLACED));
+        pair.send();
+        assert!(matches!(pair.end(multi), MultiEnd::Done(_)));
+        assert!(pair.other.stat(&in_other).is_none() && pair.home.stat(&at_home).is_some());
+    }
+
+    #[test]
     fn nothing_is_done_if_the_session_moves_or_something_was_decided_meanwhile() {
         let (at_home, in_other) = (name(false, 0), name(true, 0));
-        let mut pair = Pair::new();
+        let mut pair = GroupPair::new();
         let multi = pair.ask(&[&at_home, &in_other]);
         pair.prepare();
         // Another split point changes what the group may rely on.
@@ -509,7 +398,7 @@ mod tests {
     #[test]
     fn a_multi_about_slots_on_the_way_between_groups_waits_until_they_are_there() {
         let (at_home, in_other) = (name(false, 0), name(true, 0));
-        let mut pair = Pair::new();
+        let mut pair = GroupPair::new();
         let back = GroupsCommand::Move { path: "/p", first: 0, last: SLOTS / 2 - 1, group: 0 };
         between(&mut pair.home, SessionId::NONE, back);
         pair.send();
@@ -526,7 +415,7 @@ mod tests {
 
     #[test]
     fn ephemerals_on_the_way_between_groups_go_with_their_session() {
-        let mut pair = Pair::new();
+        let mut pair = GroupPair::new();
         let path = name(true, 0);
         let mut body = Vec::new();
         encode::create_open(&mut body, &path, None, CreateMode::Ephemeral);

@@ -5,7 +5,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use paddock_proto::jute::{Reader, Writer};
-use paddock_proto::{DecodeError, ErrorCode, SessionId, Vote, Zxid};
+use paddock_proto::{DecodeError, ErrorCode, SessionId, Vote, Write, Zxid};
+
+use crate::Command;
+use crate::touched_paths::TouchedPaths;
 
 /// A multi in the home group, of which not all groups have given their votes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,7 +28,7 @@ pub(crate) struct HeldPart {
     pub(crate) command: Vec<u8>,
     pub(crate) vote: Vote,
     /// Paths that no other command may touch.
-    pub(crate) paths: BTreeSet<String>,
+    pub(crate) touched: TouchedPaths,
 }
 
 /// Result of a session's last multi over several groups.
@@ -111,11 +114,6 @@ pub(crate) struct Multis {
 }
 
 impl Multis {
-    /// True if a path is held by a part.
-    pub(crate) fn holds(&self, path: &str) -> bool {
-        self.held.values().any(|part| part.paths.contains(path))
-    }
-
     /// The groups of these multis may have tried something that is not true any more.
     pub(crate) fn spoil(&mut self, is_affected: impl Fn(&OpenMulti) -> bool) {
         self.open.values_mut().filter(|open| is_affected(open)).for_each(|open| open.is_spoiled = true);
@@ -136,12 +134,12 @@ impl Multis {
             out.put_bool(*is_spoiled);
         }
         out.put_count(self.held.len());
-        for (multi, HeldPart { command, vote, paths }) in &self.held {
+        for (multi, HeldPart { command, vote, touched }) in &self.held {
             out.put_i64(*multi);
             out.put_buffer(Some(command));
             vote.encode(out);
-            out.put_count(paths.len());
-            paths.iter().for_each(|path| out.put_string(path));
+            out.put_count(touched.paths().len());
+            touched.paths().iter().for_each(|path| out.put_string(path));
         }
         out.put_count(self.outcomes.len());
         for (session, outcome) in &self.outcomes {
@@ -169,12 +167,21 @@ impl Multis {
             for _ in 0..r.count()? {
                 paths.insert(r.string()?.to_owned());
             }
-            multis.held.insert(multi, HeldPart { command, vote, paths });
+            let touched = TouchedPaths::restore(paths, &writes_of(&command));
+            multis.held.insert(multi, HeldPart { command, vote, touched });
         }
         for _ in 0..r.count()? {
             let session = SessionId(r.i64()?);
             multis.outcomes.insert(session, MultiOutcome::decode(r)?);
         }
         Ok(multis)
+    }
+}
+
+/// The operations of a multi in an encoded command.
+fn writes_of(command: &[u8]) -> Vec<Write<'_>> {
+    match Command::decode(command) {
+        Ok(Command { write: Ok(Write::Multi(writes)), .. }) => writes,
+        _ => Vec::new(),
     }
 }

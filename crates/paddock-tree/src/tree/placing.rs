@@ -3,12 +3,10 @@
 use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
 
-use paddock_proto::{
-    CreateMode, ErrorCode, GroupsCommand, Read, SessionId, Write, Zxid, is_at_or_below, parent_and_name,
-};
+use paddock_proto::{CreateMode, ErrorCode, GroupsCommand, Read, SessionId, Write, Zxid, parent_and_name};
 
 use super::Tree;
-use crate::between_groups::OWN;
+use crate::between_groups::{BetweenGroups, OWN};
 use crate::split_points::{ancestor_in, slot_of};
 use crate::store::NodeId;
 use crate::write_paths::for_each_path;
@@ -77,21 +75,10 @@ impl Tree {
     }
 
     /// True if a write touches what a part of a multi holds here.
-    fn meets_held(&self, write: &Write<'_>) -> bool {
-        let multis = &self.between_groups.multis;
-        if multis.held.is_empty() {
-            return false;
-        }
-        let mut is_met = false;
-        self.look_at_touched(write, &mut |path| is_met |= multis.holds(path));
-        is_met
-            || match write {
-                Write::RemoveRecursive { path, .. } => {
-                    multis.held.values().flat_map(|part| &part.paths).any(|held| is_at_or_below(held, path))
-                }
-                Write::Multi(writes) => writes.iter().any(|write| self.meets_held(write)),
-                _ => false,
-            }
+    pub(crate) fn meets_held(&self, write: &Write<'_>) -> bool {
+        let BetweenGroups { multis, own_slots, .. } = &self.between_groups;
+        let is_stub = |path: &str| own_slots.contains_key(path);
+        multis.held.values().any(|part| part.touched.are_met_by(write, is_stub))
     }
 
     /// True if a command will be refused because of where its znodes are.
