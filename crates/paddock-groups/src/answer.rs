@@ -1,11 +1,13 @@
 //! An answer that waits for its turn.
 
 use paddock_proto::{ReplyHeader, Zxid};
+use paddock_tree::MISPLACED;
 
 use crate::moment::OrderMoment;
 
 /// Bytes of a reply's header behind its length: xid, zxid and error.
 const XID_BYTES: usize = 4;
+const ZXID_BYTES: usize = 8;
 /// Bytes of the length in front of a frame.
 pub(crate) const LENGTH_BYTES: usize = 4;
 
@@ -31,16 +33,15 @@ pub(crate) struct RoutedAnswer {
 
 impl RoutedAnswer {
     /// The answer of a group: whole frames, the last of which is the reply.
-    pub(crate) fn new(bytes: &[u8]) -> RoutedAnswer {
-        let at = last_frame(bytes);
-        let zxid = bytes.get(at..).and_then(zxid_of).unwrap_or_default();
-        let error = bytes.get(at + LENGTH_BYTES + XID_BYTES + 8..).and_then(<[u8]>::first_chunk);
-        let error = error.map_or(0, |error| i32::from_be_bytes(*error));
+    pub(crate) fn new(bytes: Vec<u8>) -> RoutedAnswer {
+        let at = last_frame(&bytes);
+        let reply = bytes.get(at..).unwrap_or_default();
+        let (zxid, error) = (zxid_of(reply).unwrap_or_default(), error_of(reply));
         RoutedAnswer {
-            bytes: bytes.to_vec(),
+            bytes,
             zxid,
             moment: OrderMoment::of_sight(zxid),
-            error: (error != 0).then_some(error),
+            error,
             binds_all: false,
             sets_watch_in: None,
             event: None,
@@ -73,6 +74,17 @@ impl RoutedAnswer {
 pub(crate) fn zxid_of(frame: &[u8]) -> Option<Zxid> {
     let bytes = frame.get(LENGTH_BYTES + XID_BYTES..)?.first_chunk()?;
     Some(Zxid(i64::from_be_bytes(*bytes)))
+}
+
+/// Code of the error in the frame of a reply.
+fn error_of(frame: &[u8]) -> Option<i32> {
+    let code = frame.get(LENGTH_BYTES + XID_BYTES + ZXID_BYTES..)?.first_chunk()?;
+    Some(i32::from_be_bytes(*code)).filter(|code| *code != 0)
+}
+
+/// True if a group's answer says that the request is to be sent again.
+pub(crate) fn is_misplaced(bytes: &[u8]) -> bool {
+    error_of(&bytes[last_frame(bytes)..]) == Some(MISPLACED.code())
 }
 
 /// Writes a zxid into the frame of a reply or an event.

@@ -40,8 +40,32 @@ struct Carried {
     kept: VecDeque<PendingItem>,
     /// Number of the last item that the group has applied.
     received: u64,
+    lacking: LackingDecisions,
     items: Proposed,
     acknowledgement: Proposed,
+}
+
+/// Decisions that change znodes, and whose items a group's replica here lacks. Those of one entry of the home group need not stand in the order of their zxids, so each is
+/// kept that is earlier than all behind it: the first is the earliest of all.
+#[derive(Debug, Default)]
+struct LackingDecisions(VecDeque<(u64, Zxid)>);
+
+impl LackingDecisions {
+    fn add(&mut self, number: u64, item: &PendingItem) {
+        if item.changes_znodes() {
+            while self.0.pop_back_if(|(_, last)| *last >= item.decided).is_some() {}
+            self.0.push_back((number, item.decided));
+        }
+    }
+
+    /// The replica has the items up to this one.
+    fn drop_until(&mut self, received: u64) {
+        while self.0.pop_front_if(|(number, _)| *number <= received).is_some() {}
+    }
+
+    fn first(&self) -> Option<Zxid> {
+        self.0.front().map(|(_, decided)| *decided)
+    }
 }
 
 /// The last number that was proposed in a term.
@@ -74,6 +98,28 @@ impl Carried {
         self.kept.get(usize::try_from(place).ok()?)
     }
 
+    /// Adds an item behind the last one.
+    fn keep(&mut self, item: PendingItem) {
+        let number = self.last() + 1;
+        if number > self.received {
+            self.lacking.add(number, &item);
+        }
+        self.kept.push_back(item);
+    }
+
+    /// The group's replica here has applied the items up to this one.
+    fn receive(&mut self, received: u64) {
+        let is_another = received < self.received;
+        self.received = received;
+        self.lacking.drop_until(received);
+        if is_another {
+            self.lacking = LackingDecisions::default();
+            let kept = (self.dropped + 1..).zip(&self.kept);
+            kept.filter(|(number, _)| *number > received)
+                .for_each(|(number, item)| self.lacking.add(number, item));
+        }
+    }
+
     /// Drops items that are needed no more: the group's replica here knows them, and no other can lack them.
     fn drop_known(&mut self) {
         let known = self.acknowledged.min(self.received).saturating_sub(self.dropped);
@@ -97,10 +143,11 @@ impl Carrier {
             if stream.acknowledged() > carried.last() {
                 // Items have come and gone that this member has not seen: its replica of the home group was replaced.
                 (carried.dropped, carried.kept) = (stream.acknowledged(), VecDeque::new());
+                carried.lacking = LackingDecisions::default();
             }
             carried.acknowledged = stream.acknowledged();
             let known = carried.last();
-            carried.kept.extend(stream.behind(known).map(|(_, item)| item.clone()));
+            stream.behind(known).for_each(|(_, item)| carried.keep(item.clone()));
             carried.drop_known();
         }
     }
@@ -122,7 +169,7 @@ impl Carrier {
         let received = state.received_items();
         if received > 0 {
             let carried = self.by_group.entry(group).or_default();
-            carried.received = received;
+            carried.receive(received);
             carried.drop_known();
         }
     }
@@ -130,7 +177,7 @@ impl Carrier {
     /// The member has no replica of the group any more: a later one begins with nothing.
     pub fn forget_group(&mut self, group: u32) {
         if let Some(carried) = self.by_group.get_mut(&group) {
-            carried.received = 0;
+            carried.receive(0);
         }
     }
 
@@ -141,11 +188,7 @@ impl Carrier {
             // What the replica lacks is not known here. It is in the group's log, and comes.
             return Zxid(0);
         }
-        let unknown = usize::try_from(carried.received - carried.dropped).unwrap_or(usize::MAX);
-        // The decisions of one entry of the home group need not stand in the order of their zxids.
-        let lacking = carried.kept.iter().skip(unknown).filter(|item| item.changes_znodes());
-        let below = lacking.map(|item| Zxid(item.decided.0 - 1)).min();
-        home.min(below.unwrap_or(home))
+        carried.lacking.first().map_or(home, |lacking| home.min(Zxid(lacking.0 - 1)))
     }
 
     /// A tick has passed.

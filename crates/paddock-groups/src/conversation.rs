@@ -1,10 +1,11 @@
 //! The requests of one connection, and what it is told.
 //!
-//! Requests are answered in their order. Those that follow each other in one group are under way together; one for another group waits until all before it are
-//! answered. A reply waits until every group in which the client watches has come as far as what it shows, and so does an event: both leave in the order of
+//! Requests are answered in their order. Those that follow each other in one group are under way together, and so are writes that the home group relays to several; any other one for another
+//! group waits until all before it are answered. A reply waits until every group in which the client watches has come as far as what it shows, and so does an event: both leave in the order of
 //! their places.
 
 mod asking;
+mod relaying;
 mod rounds;
 mod telling;
 
@@ -13,10 +14,10 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use bytes::Bytes;
 use paddock_proto::{Acl, ErrorCode, EventKind, OpCode, ReplyHeader, Request, SessionId, WatchEvent, Zxid};
 use paddock_state::{ClientInput, ConnId, Outboxes, QueuedRead, RequestId, Slot, Woken, guest_event};
-use paddock_tree::{AppliedItem, Guess, MISPLACED};
+use paddock_tree::{Guess, MISPLACED, RelayedAnswer};
 
-use crate::answer::{LENGTH_BYTES, RoutedAnswer, zxid_of};
-use crate::moment::OrderMoment;
+use crate::answer::{LENGTH_BYTES, RoutedAnswer, is_misplaced, zxid_of};
+use crate::moment::{NewItems, OrderMoment};
 use crate::parts::{GroupPart, PartQuery};
 use crate::place::sets_watch;
 use crate::shown::ShownStamps;
@@ -57,6 +58,10 @@ pub(crate) struct Conversation {
     /// Groups that are not here and have refused a write because of its slot: they refuse all writes of the session.
     refused_elsewhere: BTreeSet<u32>,
     events_taken: u64,
+    /// Number of requests that the home group is to relay, or has relayed.
+    relays: usize,
+    /// Answers to relayed writes, by the zxids of home's decisions, of which the home group's replica here does not know yet.
+    early_answers: BTreeMap<Zxid, (u32, RelayedAnswer)>,
     /// A request has met a slot that its group does not have: nothing more is handed over before all that is under way there has come back.
     is_refused: bool,
     /// A write was carried out before an earlier read was answered, which its group had refused.
@@ -80,6 +85,8 @@ struct RoutedRequest {
     was_busy: bool,
     /// Groups of a multi over several, which the home group has.
     over_groups: Vec<u32>,
+    /// The home group is to relay it, or has.
+    is_relayed: bool,
     /// Stamp that all groups have to lack nothing up to before it is asked for again.
     needs: Zxid,
     /// Watches of the client at the znode that it is to watch, when it was read first. `None` if it is to watch none, or was not read.
@@ -122,6 +129,10 @@ enum RequestStage {
     Syncing {
         left: BTreeSet<u32>,
         reply: Vec<u8>,
+    },
+    /// The home group has relayed it to its group, with this zxid.
+    Relayed {
+        decided: Zxid,
     },
     /// The home group has asked the groups for their parts of this multi.
     Deciding {
@@ -169,6 +180,8 @@ impl Conversation {
             unheard: Vec::new(),
             refused_elsewhere: BTreeSet::new(),
             events_taken: 0,
+            relays: 0,
+            early_answers: BTreeMap::new(),
             is_refused: false,
             has_overtaken: false,
             has_watch_too_early: false,
@@ -304,6 +317,7 @@ impl Conversation {
             is_synced: false,
             was_busy: false,
             over_groups: Vec::new(),
+            is_relayed: false,
             needs: Zxid(0),
             watched_before: None,
             binds_all: false,
@@ -316,18 +330,19 @@ impl Conversation {
         self.events.insert((OrderMoment::of_change(group, stamp), self.events_taken), bytes);
     }
 
-    /// A group has applied an item: what came before it, and from it, comes no later than the decision.
-    pub(crate) fn pull_forward(&mut self, group: u32, item: AppliedItem) {
-        let pulled = self.events.extract_if(.., |(moment, _), _| moment.is_pulled_by(group, item));
-        let pulled: Vec<((OrderMoment, u64), Vec<u8>)> = pulled.collect();
-        self.events.extend(
-            pulled.into_iter().map(|((moment, number), bytes)| ((moment.pulled_by(item), number), bytes)),
-        );
+    /// A group has applied items: what came before one, and from it, comes no later than the decision.
+    pub(crate) fn pull_forward(&mut self, items: &NewItems<'_>) {
+        let pulled = self.events.keys().filter_map(|key| Some((*key, items.pull(key.0)?)));
+        for (key, moment) in pulled.collect::<Vec<_>>() {
+            if let Some(event) = self.events.remove(&key) {
+                self.events.insert((moment, key.1), event);
+            }
+        }
         for asked in &mut self.requests {
             if let RequestStage::Answered { answer, .. } = &mut asked.stage
-                && answer.moment.is_pulled_by(group, item)
+                && let Some(moment) = items.pull(answer.moment)
             {
-                answer.moment = answer.moment.pulled_by(item);
+                answer.moment = moment;
             }
         }
     }
@@ -347,7 +362,7 @@ impl Conversation {
                 left.remove(&group)
             }
             RequestStage::UnderWay { group: asked_of } if *asked_of == group => {
-                let mut answer = RoutedAnswer::new(bytes);
+                let mut answer = RoutedAnswer::new(bytes.to_vec());
                 answer.binds_all = asked.binds_all;
                 if matches!(asked.what, What::Write { .. }) {
                     answer.moment = OrderMoment::of_change(group, answer.zxid);
@@ -365,9 +380,16 @@ impl Conversation {
                         && read.is_some_and(|read| sets_watch(read.op, &read.body, read.client.dialect));
                     asked.stage = RequestStage::Waiting;
                     self.is_refused = true;
+                    if std::mem::take(&mut asked.is_relayed) {
+                        self.let_relay_go();
+                    }
                     return true;
                 }
                 self.has_overtaken |= is_refused;
+                if asked.is_relayed {
+                    self.take_word_of_home(at, answer);
+                    return true;
+                }
                 if !asked.over_groups.is_empty() && answer.error.is_none() && answer.is_empty() {
                     asked.stage = RequestStage::Deciding { multi: answer.zxid.0 };
                 } else {
@@ -382,7 +404,7 @@ impl Conversation {
 
     /// The host of a group has answered a request, when the group had come to this level.
     pub(crate) fn take_reply_of_host(&mut self, (group, level): (u32, Zxid), slot: Slot, bytes: &[u8]) {
-        let is_misplaced = RoutedAnswer::new(bytes).error == Some(MISPLACED.code());
+        let is_misplaced = is_misplaced(bytes);
         let is_write =
             |asked: &RoutedRequest| asked.request.slot == slot && matches!(asked.what, What::Write { .. });
         if is_misplaced && self.requests.iter().any(is_write) {
@@ -481,6 +503,9 @@ impl Conversation {
 
     fn waits_for(&self, group: u32) -> bool {
         self.requests.iter().any(|asked| match &asked.stage {
+            // Its group is known for sure when it is carried out.
+            RequestStage::UnderWay { .. } if asked.is_relayed => true,
+            RequestStage::Relayed { .. } => true,
             RequestStage::UnderWay { group: of } => *of == group,
             RequestStage::Syncing { left, .. } | RequestStage::Gathering { left, .. } => {
                 left.contains(&group)

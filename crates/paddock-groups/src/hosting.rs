@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use paddock_proto::{GroupsCommand, MemberNumber, SessionId, Zxid};
 use paddock_state::{Client, ClientInput, ConnId, Outboxes, Parcel, QueuedRead, RequestId, Slot};
-use paddock_tree::{AppliedItem, MultiEnd, MultiOutcome, Origin};
+use paddock_tree::{AppliedItem, MultiEnd, MultiOutcome, Origin, RelayedAnswer, Tree};
 
 use crate::away::{
     GuestLetter, GuestRequest, Guests, HostLetter, Line, LineFrame, LineName, SessionStanding,
@@ -142,8 +142,14 @@ impl Hosting {
         !self.guests.is_empty()
     }
 
-    /// Takes what a group, whose zxid is this one, tells the connections of guests. The rest is left alone.
-    pub fn take_mail(&mut self, (group, zxid): (u32, Zxid), mail: &mut Outboxes, items: &[AppliedItem]) {
+    /// Takes what a group, whose state is this one, tells the connections of guests, and what writes of their sessions came to that were relayed. The rest is left alone.
+    pub fn take_mail(
+        &mut self,
+        (group, state): (u32, &Tree),
+        mail: &mut Outboxes,
+        (items, answers): (&[AppliedItem], &[RelayedAnswer]),
+    ) {
+        let zxid = state.zxid();
         self.is_changed = true;
         let Hosting { guests, conns, .. } = self;
         for (_, outbox) in mail.iter_mut() {
@@ -173,13 +179,23 @@ impl Hosting {
                 hosted.items.extend(items);
             }
         }
+        for answer in answers {
+            let guest = state.session_owner(answer.session).and_then(|owner| guests.get_mut(&(owner, group)));
+            if let Some(hosted) = guest.filter(|hosted| hosted.is_welcome) {
+                hosted.tell(&HostLetter::Relayed { answer: answer.clone() });
+            }
+        }
     }
 
     /// The state of a group, or of the home group, was replaced by another: what guests wait for, or watch, may have happened between them. Their connections
     /// are closed. Returns how they are called here.
     pub fn begin_anew(&mut self, group: u32) -> Vec<ConnId> {
         let mut gone = Vec::new();
-        for (_, hosted) in self.guests.iter_mut().filter(|((_, of), _)| group == 0 || *of == group) {
+        for ((_, of), hosted) in self.guests.iter_mut().filter(|((_, of), _)| group == 0 || *of == group) {
+            if *of == group && hosted.is_welcome {
+                hosted.tell(&HostLetter::LostAnswers);
+                self.is_changed = true;
+            }
             for (there, here) in std::mem::take(&mut hosted.conns) {
                 hosted.abandon(here);
                 hosted.tell(&HostLetter::Close { conn: there });

@@ -36,6 +36,11 @@ impl OrderMoment {
         OrderMoment { place: stamp, rank, group, stamp }
     }
 
+    /// The moment of a change that a decision of the home group has made in another group.
+    pub(crate) fn of_decision(group: u32, stamp: Zxid, decided: Zxid) -> OrderMoment {
+        OrderMoment { place: decided, rank: Rank::Decision, group, stamp }
+    }
+
     /// The moment behind all that has happened up to a stamp.
     pub(crate) fn of_sight(stamp: Zxid) -> OrderMoment {
         OrderMoment { place: stamp, rank: Rank::Shown, group: u32::MAX, stamp }
@@ -53,21 +58,78 @@ impl OrderMoment {
 
     /// True if an item that a group has applied moves it forward. What has the stamp of the decision by chance comes before it, too, if it stands before the
     /// item.
-    pub(crate) fn is_pulled_by(self, group: u32, item: AppliedItem) -> bool {
+    fn is_pulled_by(self, group: u32, item: AppliedItem) -> bool {
         let is_behind = self.place > item.decided || self.place == item.decided && self.rank == Rank::Other;
         self.is_of_change() && self.group == group && is_behind && self.stamp <= item.zxid
     }
 
     /// The moment to which it is moved by that.
-    pub(crate) fn pulled_by(self, item: AppliedItem) -> OrderMoment {
+    fn pulled_by(self, item: AppliedItem) -> OrderMoment {
         let rank = if self.stamp == item.zxid { Rank::Decision } else { Rank::Before };
         OrderMoment { place: item.decided, rank, ..self }
+    }
+}
+
+/// Items that a group has applied one behind the other, and what they move forward.
+#[derive(Debug)]
+pub(crate) struct NewItems<'a> {
+    group: u32,
+    /// By rising zxids.
+    items: &'a [AppliedItem],
+    /// For each, the zxid of the earliest decision from there on.
+    earliest: Vec<Zxid>,
+}
+
+impl<'a> NewItems<'a> {
+    pub(crate) fn new(group: u32, items: &'a [AppliedItem]) -> NewItems<'a> {
+        let mut earliest: Vec<Zxid> = items.iter().map(|item| item.decided).collect();
+        for at in (1..earliest.len()).rev() {
+            earliest[at - 1] = earliest[at - 1].min(earliest[at]);
+        }
+        NewItems { group, items, earliest }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.items.is_empty()
+    }
+
+    /// The moment to which they move one forward, if they do.
+    pub(crate) fn pull(&self, moment: OrderMoment) -> Option<OrderMoment> {
+        let first = self.items.partition_point(|item| item.zxid < moment.stamp);
+        if moment.group != self.group || *self.earliest.get(first)? > moment.place {
+            return None;
+        }
+        let mut pulled = moment;
+        for item in &self.items[first..] {
+            if pulled.is_pulled_by(self.group, *item) {
+                pulled = pulled.pulled_by(*item);
+            }
+        }
+        (pulled != moment).then_some(pulled)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn items_together_move_what_each_of_them_does() {
+        let item = |zxid, decided| AppliedItem { zxid: Zxid(zxid), decided: Zxid(decided) };
+        let items = [item(12, 5), item(14, 8), item(20, 3), item(25, 22)];
+        let together = NewItems::new(1, &items);
+        for (group, stamp) in (0..3).flat_map(|group| (1..30).map(move |stamp| (group, stamp))) {
+            let moment = OrderMoment::of_change(group, Zxid(stamp));
+            let mut expected = moment;
+            for item in items {
+                if expected.is_pulled_by(1, item) {
+                    expected = expected.pulled_by(item);
+                }
+            }
+            assert_eq!(together.pull(moment).unwrap_or(moment), expected, "{group} {stamp}");
+        }
+        assert!(NewItems::new(1, &[]).pull(OrderMoment::of_change(1, Zxid(4))).is_none());
+    }
 
     #[test]
     fn what_comes_before_an_item_comes_before_its_decision() {

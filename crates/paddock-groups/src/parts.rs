@@ -379,14 +379,18 @@ fn marks(reader: &mut Reader<'_>) -> Result<ZnodeMarks, DecodeError> {
 }
 
 /// Appends the code of an error, or 0 and what was found.
-fn put_result<T>(out: &mut Vec<u8>, result: &Result<T, ErrorCode>, put: impl FnOnce(&mut Vec<u8>, &T)) {
+pub(crate) fn put_result<T>(
+    out: &mut Vec<u8>,
+    result: &Result<T, ErrorCode>,
+    put: impl FnOnce(&mut Vec<u8>, &T),
+) {
     out.put_i32(result.as_ref().err().map_or(0, |error| error.code()));
     if let Ok(found) = result {
         put(out, found);
     }
 }
 
-fn result<'a, T>(
+pub(crate) fn result<'a, T>(
     reader: &mut Reader<'a>,
     read: impl FnOnce(&mut Reader<'a>) -> Result<T, DecodeError>,
 ) -> Result<Result<T, ErrorCode>, DecodeError> {

@@ -11,12 +11,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use paddock_proto::{MemberNumber, Password, SessionId, Zxid};
 use paddock_state::{ClientInput, ConnId, Connected, Outboxes, Parcel, Slot};
-use paddock_tree::{AppliedItem, Command, MISPLACED, Origin, SplitPoints};
+use paddock_tree::{AppliedItem, Command, Origin, RelayedAnswer, SplitPoints};
 
-use crate::answer::{RoutedAnswer, zxid_of};
+use crate::answer::{is_misplaced, zxid_of};
 use crate::away::Guests;
 use crate::conversation::{Conversation, copy};
 use crate::marks::{Marks, RaisedStamps};
+use crate::moment::NewItems;
 use crate::turn::{HostQuestion, Order, Turn};
 use crate::under_way::{self, HandedBy, UnderWay};
 use crate::view::{GroupView, Groups};
@@ -36,6 +37,8 @@ pub struct Router {
     member: MemberNumber,
     are_reads_linearizable: bool,
     conversations: BTreeMap<ConnId, Conversation>,
+    /// Connections of sessions whose writes the home group relays.
+    relaying: BTreeMap<SessionId, ConnId>,
     /// Inputs that have come and were not looked at.
     inputs: Vec<ClientInput>,
     /// Stamps that clients who greet say they have seen.
@@ -95,6 +98,7 @@ impl Router {
             member,
             are_reads_linearizable,
             conversations: BTreeMap::new(),
+            relaying: BTreeMap::new(),
             inputs: Vec::new(),
             claims: BTreeMap::new(),
             refused: BTreeSet::new(),
@@ -203,7 +207,11 @@ impl Router {
     /// The connection is gone, or is to be closed.
     fn forget(&mut self, conn: ConnId) {
         self.guests.forget(conn);
-        self.conversations.remove(&conn);
+        if let Some(gone) = self.conversations.remove(&conn)
+            && self.relaying.get(&gone.session()) == Some(&conn)
+        {
+            self.relaying.remove(&gone.session());
+        }
         self.claims.remove(&conn);
         self.ready.remove(&conn);
         self.inputs.retain(|input| match input {
@@ -253,7 +261,7 @@ impl Router {
         &mut self,
         group: u32,
         mail: &mut Outboxes,
-        items: &[AppliedItem],
+        (items, answers): (&[AppliedItem], Vec<RelayedAnswer>),
         home: Zxid,
         groups: u32,
     ) {
@@ -265,12 +273,27 @@ impl Router {
             }
             outbox.clear();
         }
-        for item in items {
-            self.conversations.values_mut().for_each(|one| one.pull_forward(group, *item));
-        }
+        self.pull_forward(&NewItems::new(group, items));
+        answers.into_iter().for_each(|answer| self.take_relayed(group, answer));
         let waiting = self.conversations.iter().filter(|(_, one)| !one.is_at_rest());
         self.ready.extend(waiting.map(|(conn, _)| *conn));
         self.is_changed = true;
+    }
+
+    fn pull_forward(&mut self, items: &NewItems<'_>) {
+        if !items.is_empty() {
+            self.conversations.values_mut().for_each(|one| one.pull_forward(items));
+        }
+    }
+
+    /// A group has carried out a write that was relayed to it.
+    fn take_relayed(&mut self, group: u32, answer: RelayedAnswer) {
+        if let Some(conn) = self.relaying.get(&answer.session)
+            && let Some(one) = self.conversations.get_mut(conn)
+        {
+            self.ready.insert(*conn);
+            one.take_relayed(group, answer);
+        }
     }
 
     /// `home` is the zxid of the home group's state while znodes are spread.
@@ -292,7 +315,7 @@ impl Router {
                     return;
                 }
                 // Such an answer tells less than its client was told before, if znodes have gone to other groups since it was asked for.
-                let is_late = home.is_some() || RoutedAnswer::new(bytes).error == Some(MISPLACED.code());
+                let is_late = home.is_some() || is_misplaced(bytes);
                 self.passed.push(if is_late {
                     Passed::Close(conn)
                 } else {
@@ -416,8 +439,13 @@ impl Router {
                 are_reads_linearizable: self.are_reads_linearizable,
                 may_slots_move: self.moving_ticks > 0,
             };
-            if conversation.go_on(&mut turn) {
+            let is_over = conversation.go_on(&mut turn);
+            if conversation.has_relays() {
+                self.relaying.insert(conversation.session(), conn);
+            }
+            if is_over {
                 // What its client has asked for behind that is not to be carried out.
+                self.relaying.remove(&conversation.session());
                 self.conversations.remove(&conn);
                 self.refused.insert(conn);
             }

@@ -139,6 +139,11 @@ impl<'a> Groups<'a> {
         }
     }
 
+    /// True if the member is told what writes come to that are relayed to a group: it has a replica, or the group's host knows of it.
+    pub(crate) fn tells_answers(&self, group: u32) -> bool {
+        self.get(group).is_some() || self.guests.is_welcome(group)
+    }
+
     /// True if a group, which is not here, is known to take this member's writes through a host.
     pub(crate) fn takes_through_host(&self, group: u32) -> bool {
         self.guests.is_welcome(group)

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use paddock_replica::{GroupStanding, OtherGroup, Replicated};
 use paddock_state::WatchTable;
-use paddock_tree::AppliedItem;
+use paddock_tree::{AppliedItem, RelayedAnswer};
 use parking_lot::{Mutex, MutexGuard};
 
 use crate::StateLock;
@@ -14,7 +14,8 @@ use crate::StateLock;
 pub(crate) struct GroupState(Arc<Mutex<Replicated>>);
 
 impl GroupState {
-    pub(crate) fn new(state: Replicated) -> GroupState {
+    pub(crate) fn new(mut state: Replicated) -> GroupState {
+        state.tree_mut().record_relayed_answers();
         GroupState(Arc::new(Mutex::new(state)))
     }
 
@@ -31,9 +32,11 @@ impl GroupState {
         change(&mut self.0.lock())
     }
 
-    /// Items that were applied since this was asked last.
-    pub(crate) fn take_applied_items(&self) -> Vec<AppliedItem> {
-        self.0.lock().tree_mut().take_applied_items()
+    /// Items that were applied since this was asked last, and what the relayed writes among them came to.
+    pub(crate) fn take_applied_items(&self) -> (Vec<AppliedItem>, Vec<RelayedAnswer>) {
+        let mut state = self.0.lock();
+        let tree = state.tree_mut();
+        (tree.take_applied_items(), tree.take_relayed_answers())
     }
 
     /// The group as it is told of, with this standing, and this number of commands that were applied.

@@ -23,6 +23,8 @@ pub enum GroupsCommand<'a> {
     Mark { at_least: Zxid },
     /// In the home group, of a session: a multi whose znodes lie in several groups, as the body of its request.
     Multi { request: &'a [u8] },
+    /// In the home group, of a session: a write whose znodes are another group's, which gets it as an item of its stream.
+    Relay { op: OpCode, request: &'a [u8] },
     /// In the home group: another group has tried its part of the multi with this number, or has not been heard of it for too long.
     Vote { multi: i64, group: u32, vote: Vote },
     /// In the home group: a portion of the znodes of slots that leave another group, the first of which is `first`. `above` is a zxid that none of that group's transactions
@@ -69,6 +71,8 @@ pub enum StreamItem<'a> {
     Prepare { multi: i64, command: &'a [u8] },
     /// A multi is carried out, or is not.
     Settle { multi: i64, is_done: bool },
+    /// A write that a session has asked the home group to relay: its command, with its identities and the request.
+    Relayed { command: &'a [u8] },
     /// Writes of sessions of `guest` come through `host` from now on, and no other member.
     Host { guest: MemberNumber, host: MemberNumber },
 }
@@ -86,6 +90,7 @@ const VOTE: u8 = 10;
 const GIVEN: u8 = 11;
 const HOST: u8 = 12;
 const THROUGH: u8 = 13;
+const RELAY: u8 = 14;
 const SPLIT_POINT: u8 = 1;
 const SESSION: u8 = 2;
 const END: u8 = 3;
@@ -96,6 +101,7 @@ const SETTLE: u8 = 7;
 const LEAVE: u8 = 8;
 const TAKEN: u8 = 9;
 const HOST_OF: u8 = 10;
+const RELAYED: u8 = 11;
 const YES: u8 = 0;
 const NO: u8 = 1;
 const BUSY: u8 = 2;
@@ -103,6 +109,19 @@ const BUSY: u8 = 2;
 impl<'a> GroupsCommand<'a> {
     /// Operation of these commands.
     pub const OP: OpCode = OpCode::BetweenGroups;
+
+    /// Bytes for which there has to be room, about, to encode the command.
+    pub fn encoded_len_about(&self) -> usize {
+        const FIXED_BYTES: usize = 64;
+        FIXED_BYTES
+            + match self {
+                GroupsCommand::Split { path } | GroupsCommand::Join { path } => path.len(),
+                GroupsCommand::Multi { request } | GroupsCommand::Relay { request, .. } => request.len(),
+                GroupsCommand::Given { znodes, .. } => znodes.len(),
+                GroupsCommand::Item { item, .. } => item.encoded_len_about(),
+                _ => 0,
+            }
+    }
 
     /// Appends the body of the command.
     pub fn encode(&self, out: &mut Vec<u8>) {
@@ -154,6 +173,11 @@ impl<'a> GroupsCommand<'a> {
                 out.push(MULTI);
                 out.put_buffer(Some(request));
             }
+            GroupsCommand::Relay { op, request } => {
+                out.push(RELAY);
+                out.put_i32(op.code());
+                out.put_buffer(Some(request));
+            }
             GroupsCommand::Given { path, first, portion, is_last, above, znodes } => {
                 out.push(GIVEN);
                 put_slots(path, *first, *first, out);
@@ -198,6 +222,12 @@ impl<'a> GroupsCommand<'a> {
                 Ok(GroupsCommand::Host { guest: number()?, group: number()?, host: number()? })
             }
             MULTI => Ok(GroupsCommand::Multi { request: r.buffer()?.ok_or(DecodeError::UnexpectedNull)? }),
+            RELAY => {
+                let code = r.i32()?;
+                let unknown = DecodeError::UnknownValue { field: "operation", value: code };
+                let op = OpCode::from_code(code).ok_or(unknown)?;
+                Ok(GroupsCommand::Relay { op, request: r.buffer()?.ok_or(DecodeError::UnexpectedNull)? })
+            }
             GIVEN => {
                 let (path, first, _) = read_slots(r)?;
                 let (portion, is_last, above) = (r.i32()? as u32, r.bool()?, Zxid(r.i64()?));
@@ -218,6 +248,7 @@ impl<'a> GroupsCommand<'a> {
             GroupsCommand::Attach { .. }
                 | GroupsCommand::GoOn
                 | GroupsCommand::Multi { .. }
+                | GroupsCommand::Relay { .. }
                 | GroupsCommand::Through { .. }
         )
     }
@@ -235,6 +266,17 @@ impl<'a> StreamItem<'a> {
                 | StreamItem::Host { .. }
                 | StreamItem::Settle { is_done: false, .. }
         )
+    }
+
+    /// Bytes for which there has to be room, about, to encode the item.
+    pub fn encoded_len_about(&self) -> usize {
+        const FIXED_BYTES: usize = 32;
+        FIXED_BYTES
+            + match self {
+                StreamItem::Znodes { znodes } => znodes.len(),
+                StreamItem::Prepare { command, .. } | StreamItem::Relayed { command } => command.len(),
+                _ => 0,
+            }
     }
 
     /// Appends the item.
@@ -283,6 +325,10 @@ impl<'a> StreamItem<'a> {
                 out.put_i64(*multi);
                 out.put_bool(*is_done);
             }
+            StreamItem::Relayed { command } => {
+                out.push(RELAYED);
+                out.put_buffer(Some(command));
+            }
             StreamItem::Host { guest, host } => {
                 out.push(HOST_OF);
                 out.put_i32(*guest as i32);
@@ -327,6 +373,7 @@ impl<'a> StreamItem<'a> {
                 Ok(StreamItem::Prepare { multi, command: r.buffer()?.ok_or(DecodeError::UnexpectedNull)? })
             }
             SETTLE => Ok(StreamItem::Settle { multi: r.i64()?, is_done: r.bool()? }),
+            RELAYED => Ok(StreamItem::Relayed { command: r.buffer()?.ok_or(DecodeError::UnexpectedNull)? }),
             HOST_OF => Ok(StreamItem::Host { guest: r.i32()? as u32, host: r.i32()? as u32 }),
             other => Err(DecodeError::UnknownValue { field: "item of a stream", value: other.into() }),
         }
@@ -397,6 +444,7 @@ mod tests {
             StreamItem::Taken { path: "/a", first: 7 },
             StreamItem::Prepare { multi: 7, command: b"one" },
             StreamItem::Settle { multi: i64::MAX, is_done: true },
+            StreamItem::Relayed { command: b"one" },
         ];
         let items = (1..).zip(items).map(|(number, item)| GroupsCommand::Item {
             number,
@@ -420,6 +468,7 @@ mod tests {
                 znodes: b"some",
             },
             GroupsCommand::Multi { request: b"many" },
+            GroupsCommand::Relay { op: OpCode::SetData, request: b"one" },
             GroupsCommand::Vote { multi: 7, group: 3, vote: Vote::Yes },
             GroupsCommand::Vote { multi: 7, group: 3, vote: Vote::Busy },
             GroupsCommand::Vote {
@@ -437,9 +486,9 @@ mod tests {
                 assert!(Write::decode(GroupsCommand::OP, &bytes[..end]).is_err(), "{command:?} cut at {end}");
             }
         }
-        let unknown_item = [&[ITEM][..], &[0; 7], &[1], &[0; 8], &[9]].concat();
+        let unknown_item = [&[ITEM][..], &[0; 7], &[1], &[0; 8], &[99]].concat();
         let large_slot = [&[MOVE, 0, 0, 0, 0, 0, 1, 0, 0], &[0; 8][..]].concat();
-        for unknown in [&[0][..], &[12], &unknown_item, &large_slot] {
+        for unknown in [&[0][..], &[99], &unknown_item, &large_slot] {
             assert!(Write::decode(GroupsCommand::OP, unknown).is_err());
         }
     }

@@ -93,7 +93,7 @@ impl Leading {
 
     /// Announces a command of the leader itself.
     pub(crate) fn announce(&mut self, op: OpCode, body: &[u8]) {
-        let mut command = Vec::new();
+        let mut command = Vec::with_capacity(Command::encoded_len(IdList::NONE, body));
         Command::encode(SessionId::NONE, 0, IdList::NONE, op, body, &mut command);
         let has_room = |batch: &BatchBuilder| batch.len() + command.len() <= ENTRY_BYTES;
         if !self.announcements.back().is_some_and(has_room) {

@@ -61,7 +61,8 @@ impl State {
     }
 
     /// Puts another tree in the place of this one. Watches stay: others than this state fire them, too.
-    pub fn replace_tree(&mut self, tree: Tree) {
+    pub fn replace_tree(&mut self, mut tree: Tree) {
+        tree.record_as(&self.tree);
         self.tree = tree;
         self.replaced += 1;
     }
@@ -76,6 +77,7 @@ impl State {
     /// Takes the place of another state of the same member, which equals this one: with its watch table, and what clients are told of the
     /// member.
     pub fn take_place_of(&mut self, other: &mut State) {
+        self.tree.record_as(&other.tree);
         self.watches = other.watches.clone();
         self.facts = std::mem::take(&mut other.facts);
         self.replaced = other.replaced + 1;

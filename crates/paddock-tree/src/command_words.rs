@@ -1,6 +1,6 @@
 //! A command in words: its operation, its path, and what it asks for.
 
-use paddock_proto::{GroupsCommand, StreamItem, Write};
+use paddock_proto::{DecodeError, GroupsCommand, StreamItem, Write};
 
 use crate::Command;
 
@@ -142,6 +142,9 @@ fn between_groups(command: &GroupsCommand<'_>) -> CommandWords {
             path,
             format!("from slot {first} on, portion {portion}: {} bytes", znodes.len()),
         ),
+        GroupsCommand::Relay { op, request } => {
+            about("relay", relayed_words(Write::decode(op, request).as_ref()))
+        }
         GroupsCommand::Multi { request } => about("multi", format!("over groups, {} bytes", request.len())),
         GroupsCommand::Vote { multi, group, vote } => {
             about("vote", format!("of group {group} on multi {multi:#x}: {vote:?}"))
@@ -169,6 +172,11 @@ fn item_words(item: &StreamItem<'_>) -> (Option<String>, String) {
             (Some(path.to_owned()), format!("slots from {first} on are where they went"))
         }
         StreamItem::Prepare { multi, .. } => (None, format!("part of multi {multi:#x}")),
+        StreamItem::Relayed { command } => {
+            let command = Command::decode(command);
+            let write = command.as_ref().and_then(|command| command.write.as_ref());
+            (None, format!("relayed {}", relayed_words(write)))
+        }
         StreamItem::Host { guest, host } if guest == host => (None, format!("member {guest} has no host")),
         StreamItem::Host { guest, host } => (None, format!("member {host} is the host of member {guest}")),
         StreamItem::Settle { multi, is_done: true } => (None, format!("multi {multi:#x} is carried out")),
@@ -176,6 +184,11 @@ fn item_words(item: &StreamItem<'_>) -> (Option<String>, String) {
             (None, format!("multi {multi:#x} is not carried out"))
         }
     }
+}
+
+/// A write that is relayed, if it can be read.
+fn relayed_words(write: Result<&Write<'_>, &DecodeError>) -> String {
+    write.map_or_else(ToString::to_string, in_words)
 }
 
 fn in_words(write: &Write<'_>) -> String {

@@ -316,6 +316,7 @@ impl Draft {
             are_znodes_spread: false,
             recent_children: RecentChildren::default(),
             applied_items: Vec::new(),
+            relayed_answers: None,
             quota,
             overruns: QuotaOverruns::default(),
         };

@@ -94,7 +94,8 @@ pub use split_points::{
 pub use store::{Copied, Znode, ZnodeKind};
 pub use streams::{ItemStream, PendingItem, Streams};
 pub use tree::{
-    AppliedItem, ChildrenAsOf, EphemeralCursor, ExpiryCursor, GivenPortion, MISPLACED, Tree, WholeTree,
+    AppliedItem, ChildrenAsOf, EphemeralCursor, ExpiryCursor, GivenPortion, MISPLACED, RelayedAnswer, Tree,
+    WholeTree, can_be_relayed, relay_command,
 };
 pub use trial::Touched;
 pub use walk::{StoredZnode, Znodes};

@@ -179,6 +179,7 @@ impl TreeLoader {
             hosts,
             recent_children: RecentChildren::default(),
             applied_items: Vec::new(),
+            relayed_answers: None,
             quota,
             overruns,
         })

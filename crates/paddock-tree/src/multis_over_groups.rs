@@ -83,7 +83,8 @@ impl Tree {
             self.between_groups.streams.push(*group, at.zxid, &item);
         }
         let votes = others.into_iter().map(|group| (group, None)).collect();
-        let open = OpenMulti { command, session: at.session, votes, is_spoiled: false };
+        let touched = TouchedPaths::of(&writes, |_| true);
+        let open = OpenMulti { command, session: at.session, votes, is_spoiled: false, touched };
         self.between_groups.multis.outcomes.remove(&at.session);
         self.between_groups.multis.open.insert(multi, open);
         Ok(WriteReply::Done)

@@ -20,6 +20,8 @@ pub(crate) struct OpenMulti {
     pub(crate) votes: BTreeMap<u32, Option<Vote>>,
     /// Something was decided since that may change what the groups have tried.
     pub(crate) is_spoiled: bool,
+    /// Paths that no write may touch that is relayed meanwhile. They follow from the command.
+    pub(crate) touched: TouchedPaths,
 }
 
 /// A part of a multi in another group.
@@ -121,7 +123,7 @@ impl Multis {
 
     pub(crate) fn encode(&self, out: &mut Vec<u8>) {
         out.put_count(self.open.len());
-        for (multi, OpenMulti { command, session, votes, is_spoiled }) in &self.open {
+        for (multi, OpenMulti { command, session, votes, is_spoiled, .. }) in &self.open {
             out.put_i64(*multi);
             out.put_buffer(Some(command));
             out.put_i64(session.0);
@@ -159,7 +161,8 @@ impl Multis {
                 votes.insert(group, if r.bool()? { Some(Vote::decode(r)?) } else { None });
             }
             let is_spoiled = r.bool()?;
-            multis.open.insert(multi, OpenMulti { command, session, votes, is_spoiled });
+            let touched = TouchedPaths::of(&writes_of(&command), |_| true);
+            multis.open.insert(multi, OpenMulti { command, session, votes, is_spoiled, touched });
         }
         for _ in 0..r.count()? {
             let (multi, command, vote) = (r.i64()?, buffer(r)?, Vote::decode(r)?);

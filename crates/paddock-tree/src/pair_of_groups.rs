@@ -75,6 +75,7 @@ impl GroupPair {
         between(&mut home, SessionId::NONE, slots);
         between(&mut home, SESSION, GroupsCommand::Attach { group: 1 });
         let mut pair = GroupPair { home, other: tree(), sent: 0 };
+        pair.other.record_relayed_answers();
         pair.send();
         pair
     }

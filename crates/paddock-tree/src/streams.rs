@@ -4,6 +4,7 @@
 //! one that is not the next: so each is applied once and in order, whichever member leads and however often an item is sent.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
 
 use paddock_proto::jute::{Reader, Writer};
 use paddock_proto::{DecodeError, StreamItem, Zxid};
@@ -14,6 +15,8 @@ pub struct ItemStream {
     acknowledged: u64,
     /// Items behind the last one that was acknowledged.
     pending: VecDeque<PendingItem>,
+    /// Bytes of these.
+    pending_bytes: usize,
 }
 
 /// An item that was not acknowledged.
@@ -22,7 +25,7 @@ pub struct PendingItem {
     /// Place of the home group's decision: what happens at a larger zxid comes behind it. Within an entry of the home group it may fall along a stream.
     pub decided: Zxid,
     /// The item, encoded.
-    pub bytes: Vec<u8>,
+    pub bytes: Arc<[u8]>,
 }
 
 impl ItemStream {
@@ -44,10 +47,21 @@ impl ItemStream {
         (first..).zip(items)
     }
 
+    /// Bytes of the items that were not acknowledged.
+    pub(crate) fn pending_bytes(&self) -> usize {
+        self.pending_bytes
+    }
+
+    fn push(&mut self, item: PendingItem) {
+        self.pending_bytes += item.bytes.len();
+        self.pending.push_back(item);
+    }
+
     /// The group has applied the items up to this number. One that is not there, or was acknowledged before, changes nothing.
     fn acknowledge(&mut self, number: u64) {
         if (self.acknowledged..=self.last()).contains(&number) {
-            self.pending.drain(..(number - self.acknowledged) as usize);
+            let gone = self.pending.drain(..(number - self.acknowledged) as usize);
+            self.pending_bytes -= gone.map(|item| item.bytes.len()).sum::<usize>();
             self.acknowledged = number;
         }
     }
@@ -79,9 +93,9 @@ impl Streams {
     }
 
     pub(crate) fn push(&mut self, group: u32, decided: Zxid, item: &StreamItem<'_>) {
-        let mut bytes = Vec::new();
+        let mut bytes = Vec::with_capacity(item.encoded_len_about());
         item.encode(&mut bytes);
-        self.by_group.entry(group).or_default().pending.push_back(PendingItem { decided, bytes });
+        self.by_group.entry(group).or_default().push(PendingItem { decided, bytes: bytes.into() });
     }
 
     pub(crate) fn acknowledge(&mut self, group: u32, number: u64) {
@@ -92,7 +106,7 @@ impl Streams {
 
     pub(crate) fn encode(&self, out: &mut Vec<u8>) {
         out.put_count(self.by_group.len());
-        for (group, ItemStream { acknowledged, pending }) in &self.by_group {
+        for (group, ItemStream { acknowledged, pending, .. }) in &self.by_group {
             out.put_i32(*group as i32);
             out.put_i64(*acknowledged as i64);
             out.put_count(pending.len());
@@ -106,15 +120,15 @@ impl Streams {
     pub(crate) fn decode(r: &mut Reader<'_>) -> Result<Streams, DecodeError> {
         let mut streams = Streams::default();
         for _ in 0..r.count()? {
-            let (group, acknowledged) = (r.i32()?, read_number(r)?);
-            let mut pending = VecDeque::new();
+            let group = r.i32()?;
+            let mut stream = ItemStream { acknowledged: read_number(r)?, ..ItemStream::default() };
             for _ in 0..r.count()? {
                 let decided = Zxid(r.i64()?);
                 let item = r.buffer()?.ok_or(DecodeError::UnexpectedNull)?;
                 StreamItem::decode(&mut Reader::new(item))?;
-                pending.push_back(PendingItem { decided, bytes: item.to_vec() });
+                stream.push(PendingItem { decided, bytes: item.into() });
             }
-            let known = streams.by_group.insert(group as u32, ItemStream { acknowledged, pending });
+            let known = streams.by_group.insert(group as u32, stream);
             if known.is_some() {
                 return Err(DecodeError::UnknownValue { field: "group of a stream", value: group });
             }

@@ -5,6 +5,7 @@ mod hosts;
 mod membership;
 mod moving;
 mod placing;
+mod relays;
 mod sessions;
 mod whole;
 
@@ -31,6 +32,7 @@ use crate::{Changes, Command, Outcome};
 pub use between::AppliedItem;
 pub use moving::GivenPortion;
 pub use placing::{ChildrenAsOf, MISPLACED};
+pub use relays::{RelayedAnswer, can_be_relayed, relay_command};
 pub use whole::WholeTree;
 
 pub(crate) const QUOTA: &str = "/zookeeper/quota";
@@ -67,6 +69,8 @@ pub struct Tree {
     pub(crate) recent_children: RecentChildren,
     /// Only this member's: items that were applied since they were taken.
     pub(crate) applied_items: Vec<AppliedItem>,
+    /// Only this member's: what relayed writes came to, until it is taken, if anyone is to take it.
+    pub(crate) relayed_answers: Option<Vec<RelayedAnswer>>,
     /// `/zookeeper/quota`, which every change of data must ask for.
     pub(crate) quota: NodeId,
     /// Only this member's: what its operators are told.
@@ -130,6 +134,7 @@ impl Tree {
             are_znodes_spread: false,
             recent_children: RecentChildren::default(),
             applied_items: Vec::new(),
+            relayed_answers: None,
             quota,
             overruns,
         }

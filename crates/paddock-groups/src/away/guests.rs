@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use paddock_proto::{MemberNumber, SessionId, Zxid};
 use paddock_state::{ConnId, Slot};
-use paddock_tree::{AppliedItem, MultiOutcome};
+use paddock_tree::{AppliedItem, MultiOutcome, RelayedAnswer};
 
 use super::letters::{GuestLetter, HostLetter};
 use super::line::{Line, LineFrame, LineName};
@@ -70,6 +70,12 @@ pub(crate) enum NewsOfHost {
     Close {
         conn: ConnId,
     },
+    /// The group has carried out a write that was relayed to it.
+    Relayed {
+        answer: RelayedAnswer,
+    },
+    /// Answers to relayed writes may be lost.
+    LostAnswers,
     /// The group has come further, and has applied these items.
     Further {
         items: Vec<AppliedItem>,
@@ -301,6 +307,11 @@ impl Guest {
             }
             HostLetter::Event { conn, bytes } => Some(NewsOfHost::Event { conn, bytes }),
             HostLetter::Close { conn } => Some(NewsOfHost::Close { conn }),
+            HostLetter::Relayed { answer } => {
+                self.zxid = self.zxid.max(answer.zxid);
+                Some(NewsOfHost::Relayed { answer })
+            }
+            HostLetter::LostAnswers => Some(NewsOfHost::LostAnswers),
             HostLetter::Level { zxid, level, items } => {
                 self.come_to(zxid, level);
                 Some(NewsOfHost::Further { items })

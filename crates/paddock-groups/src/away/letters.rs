@@ -3,9 +3,9 @@
 use paddock_proto::jute::{Reader, Writer};
 use paddock_proto::{DecodeError, Dialect, Id, IdList, OpCode, SessionId, Xid, Zxid};
 use paddock_state::{Client, ConnId};
-use paddock_tree::{AppliedItem, MultiOutcome};
+use paddock_tree::{AppliedItem, MultiOutcome, RelayedAnswer};
 
-use crate::parts::{GroupPart, PartQuery, buffer, unknown};
+use crate::parts::{GroupPart, PartQuery, buffer, put_result, result, unknown};
 
 /// A letter of a guest.
 #[derive(Clone, Debug)]
@@ -89,6 +89,12 @@ pub(crate) enum HostLetter {
     Close {
         conn: ConnId,
     },
+    /// The group has carried out a write that was relayed to it, of a session of this guest.
+    Relayed {
+        answer: RelayedAnswer,
+    },
+    /// Answers to relayed writes may be lost: another state has taken the place of the group's.
+    LostAnswers,
     /// The group has come so far, behind all that was said before. It has applied these items since it was told last.
     Level {
         zxid: Zxid,
@@ -238,6 +244,13 @@ impl HostLetter {
                 out.put_buffer(Some(bytes));
             }
             HostLetter::Close { conn } => begin(7, conn.to_u64()),
+            HostLetter::Relayed { answer: RelayedAnswer { session, decided, zxid, result } } => {
+                begin(8, session.0 as u64);
+                out.put_i64(decided.0);
+                out.put_i64(zxid.0);
+                put_result(&mut out, result, |out, body| out.put_buffer(Some(body)));
+            }
+            HostLetter::LostAnswers => begin(9, 0),
             HostLetter::Level { zxid, level, items } => {
                 begin(6, zxid.0 as u64);
                 out.put_i64(level.0);
@@ -270,6 +283,12 @@ impl HostLetter {
                 HostLetter::Level { zxid: Zxid(number as i64), level, items: reader.list(item)? }
             }
             7 => HostLetter::Close { conn: ConnId::from_u64(number) },
+            8 => {
+                let (session, decided) = (SessionId(number as i64), Zxid(reader.i64()?));
+                let (zxid, result) = (Zxid(reader.i64()?), result(reader, buffer)?);
+                HostLetter::Relayed { answer: RelayedAnswer { session, decided, zxid, result } }
+            }
+            9 => HostLetter::LostAnswers,
             other => return Err(unknown("letter of a host", other)),
         })
     }
@@ -301,6 +320,7 @@ fn session(reader: &mut Reader<'_>) -> Result<SessionId, DecodeError> {
 
 #[cfg(test)]
 mod tests {
+    use paddock_proto::ErrorCode;
     use paddock_tree::MultiEnd;
 
     use super::*;
@@ -344,6 +364,8 @@ mod tests {
     #[test]
     fn letters_of_a_host_come_as_they_were_sent() {
         let outcome = MultiOutcome { multi: 3, zxid: Zxid(4), end: MultiEnd::Done(vec![(1, vec![2])]) };
+        let relayed =
+            |result| RelayedAnswer { session: SessionId(1), decided: Zxid(2), zxid: Zxid(3), result };
         let items = vec![AppliedItem { zxid: Zxid(5), decided: Zxid(6) }];
         let letters = [
             HostLetter::Welcome { zxid: Zxid(1), level: Zxid(2) },
@@ -353,6 +375,9 @@ mod tests {
             HostLetter::Done { number: 1, zxid: Zxid(3) },
             HostLetter::Event { conn: ConnId::new(1, 2), bytes: vec![3] },
             HostLetter::Close { conn: ConnId::new(1, 2) },
+            HostLetter::Relayed { answer: relayed(Ok(vec![1, 2])) },
+            HostLetter::Relayed { answer: relayed(Err(ErrorCode::NoNode)) },
+            HostLetter::LostAnswers,
             HostLetter::Level { zxid: Zxid(1), level: Zxid(2), items },
         ];
         for letter in letters {

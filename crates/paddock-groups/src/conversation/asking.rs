@@ -97,21 +97,29 @@ impl Conversation {
             // With the session its watches go, and what is told before the answers to earlier requests would be of no watch.
             return false;
         }
-        let may_follow = self.requests.iter().take(at).all(|before| match &before.stage {
-            // A write that is carried out must not have a refused read before it, which would show something later.
-            RequestStage::UnderWay { .. }
-                if is_write && turn.may_slots_move && matches!(before.what, What::Read(_)) =>
-            {
-                false
-            }
-            // A multi over several groups is carried out later than its command.
-            RequestStage::UnderWay { group: other } => *other == group && before.over_groups.is_empty(),
-            RequestStage::Answered { freshness, .. } => matches!(freshness, Freshness::Forever),
-            RequestStage::Waiting
-            | RequestStage::Syncing { .. }
-            | RequestStage::Deciding { .. }
-            | RequestStage::Gathering { .. } => false,
-        });
+        if is_write && self.is_to_be_relayed(at, group, turn) {
+            return self.hand_to_relay(at, group, turn);
+        }
+        let may_follow_relays = is_write && group == 0 && self.may_follow_at_home(at);
+        let may_follow = may_follow_relays
+            || self.requests.iter().take(at).all(|before| match &before.stage {
+                // A write that is carried out must not have a refused read before it, which would show something later.
+                RequestStage::UnderWay { .. }
+                    if is_write && turn.may_slots_move && matches!(before.what, What::Read(_)) =>
+                {
+                    false
+                }
+                // A multi over several groups is carried out later than its command.
+                RequestStage::UnderWay { group: other } => {
+                    *other == group && before.over_groups.is_empty() && !before.is_relayed
+                }
+                RequestStage::Answered { freshness, .. } => matches!(freshness, Freshness::Forever),
+                RequestStage::Waiting
+                | RequestStage::Relayed { .. }
+                | RequestStage::Syncing { .. }
+                | RequestStage::Deciding { .. }
+                | RequestStage::Gathering { .. } => false,
+            });
         if !may_follow || !turn.groups.can_ask(group) || is_write && !self.may_write(group, turn) {
             return false;
         }
@@ -250,7 +258,7 @@ impl Conversation {
         }
         let is_read =
             matches!(Request::decode(read.op, &read.body, read.client.dialect), Ok(Request::Read(_)));
-        let mut answer = RoutedAnswer::new(&bytes);
+        let mut answer = RoutedAnswer::new(bytes);
         if !is_read || read.refusal.is_some() {
             // Nothing of a znode is shown.
             answer = answer.showing(Zxid(0));
@@ -314,7 +322,7 @@ impl Conversation {
             out.extend_from_slice(&body);
             result
         });
-        let mut answer = RoutedAnswer::new(&bytes);
+        let mut answer = RoutedAnswer::new(bytes);
         answer.event = event;
         let lists = watched_lists(read.op, &read.body, read.client.dialect);
         if sets_watch(read.op, &read.body, read.client.dialect) {
@@ -333,7 +341,7 @@ impl Conversation {
         let front = &mut self.requests[0];
         let mut bytes = Vec::new();
         turn.groups.home().state.refuse(front.request.xid, error, &mut bytes);
-        let answer = RoutedAnswer::new(&bytes).showing(Zxid(0));
+        let answer = RoutedAnswer::new(bytes).showing(Zxid(0));
         front.stage = RequestStage::Answered { answer, freshness: Freshness::Forever };
     }
 }

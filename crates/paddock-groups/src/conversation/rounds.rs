@@ -106,7 +106,7 @@ impl Conversation {
             out.extend_from_slice(&body);
             Ok(())
         });
-        let mut answer = RoutedAnswer::new(&bytes);
+        let mut answer = RoutedAnswer::new(bytes);
         answer.moment = OrderMoment::of_sight(decided.zxid);
         stamps.iter().for_each(|(group, zxid)| self.shown.note(*group, *zxid));
         self.requests[0].stage = RequestStage::Answered { answer, freshness: Freshness::Forever };
@@ -148,7 +148,7 @@ impl Conversation {
         let is_sync = matches!(&front.what, What::Read(read) if read.op == OpCode::Sync);
         let stage = std::mem::replace(&mut front.stage, RequestStage::Waiting);
         if let (true, RequestStage::Syncing { reply, .. }) = (is_sync, stage) {
-            let answer = RoutedAnswer::new(&reply).showing(shown);
+            let answer = RoutedAnswer::new(reply).showing(shown);
             front.stage = RequestStage::Answered { answer, freshness: Freshness::Forever };
         }
         true

@@ -138,6 +138,11 @@ impl Conversation {
             _ => None,
         });
         let mut groups: BTreeSet<u32> = self.awaited().into_iter().chain(under_way).collect();
+        let is_earlier = |asked: &RoutedRequest| matches!(asked.stage, RequestStage::Relayed { decided } if decided < at.place);
+        if self.requests.iter().any(is_earlier) {
+            // Its answer goes first.
+            return false;
+        }
         if let Some(RoutedRequest { stage: RequestStage::Deciding { multi }, .. }) = self.requests.front() {
             groups.insert(0);
             let decided = turn.groups.multi_outcome(0, self.session);

@@ -8,6 +8,7 @@ use paddock_tree::{Command, Tree};
 
 use super::{Replicas, Router, watchers};
 use crate::away::{GuestLetter, GuestRequest, Guests, NewsOfHost, PendingQuestion, SessionStanding};
+use crate::moment::NewItems;
 use crate::turn::{HostQuestion, Order, session_command};
 use crate::under_way::{HandedBy, UnderWay};
 use crate::view::{GroupView, Groups};
@@ -93,9 +94,7 @@ impl Router {
             let groups = Groups::new(replicas, self.member, guests);
             let unwatched = match news {
                 NewsOfHost::Further { items } => {
-                    for one in self.conversations.values_mut() {
-                        items.iter().for_each(|item| one.pull_forward(group, *item));
-                    }
+                    self.pull_forward(&NewItems::new(group, &items));
                     let waiting = self.conversations.iter().filter(|(_, one)| !one.is_at_rest());
                     self.ready.extend(waiting.map(|(conn, _)| *conn));
                     None
@@ -113,6 +112,16 @@ impl Router {
                         one.take_parts(group, parts);
                     }
                     None
+                }
+                NewsOfHost::Relayed { answer } => {
+                    self.take_relayed(group, answer);
+                    continue;
+                }
+                NewsOfHost::LostAnswers => {
+                    let relaying = self.conversations.iter().filter(|(_, one)| one.has_relays());
+                    let conns: Vec<ConnId> = relaying.map(|(conn, _)| *conn).collect();
+                    conns.into_iter().for_each(|conn| self.close(conn));
+                    continue;
                 }
                 NewsOfHost::Close { conn } => {
                     // The connection may be gone by now.

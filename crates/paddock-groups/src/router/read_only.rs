@@ -50,7 +50,7 @@ impl Router {
             ReadOnlyRequest::Refused(_, request) => {
                 let mut bytes = Vec::new();
                 groups.home().state.refuse(request.xid, ErrorCode::NotReadOnly, &mut bytes);
-                Some(RoutedAnswer::new(&bytes).showing(Zxid(0)))
+                Some(RoutedAnswer::new(bytes).showing(Zxid(0)))
             }
         };
         let watched = match request {
@@ -82,7 +82,7 @@ fn answer_as_is(groups: &Groups<'_>, read: &QueuedRead, shown: &ShownStamps) -> 
     let (home, mut bytes) = (groups.home().state, Vec::new());
     if let Some(error) = refusal {
         home.refuse(request.xid, *error, &mut bytes);
-        return Some(RoutedAnswer::new(&bytes).showing(Zxid(0)));
+        return Some(RoutedAnswer::new(bytes).showing(Zxid(0)));
     }
     match RequestPlace::of_read(groups, *op, body, client.dialect) {
         RequestPlace::OnTheWay => return None,
@@ -106,5 +106,5 @@ fn answer_as_is(groups: &Groups<'_>, read: &QueuedRead, shown: &ShownStamps) -> 
             });
         }
     }
-    Some(RoutedAnswer::new(&bytes))
+    Some(RoutedAnswer::new(bytes))
 }

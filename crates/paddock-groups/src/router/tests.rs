@@ -1,12 +1,13 @@
 mod handed_writes;
 mod placement;
 mod read_only;
+mod relayed_writes;
 mod routed_pair;
 mod watched_lists;
 
 use paddock_proto::{CreateMode, GroupsCommand, IdList, OpCode, Xid, encode};
 use paddock_state::{Client, QueuedRead, RequestId, State};
-use paddock_tree::{FeatureLevel, GroupFounders, RaisedLevel, SLOTS, Tree};
+use paddock_tree::{FeatureLevel, GroupFounders, MISPLACED, RaisedLevel, SLOTS, Tree};
 
 use super::*;
 
@@ -112,7 +113,7 @@ fn is_closed_behind_refused_read(watch: bool) -> bool {
     let mut mail = Outboxes::new(1);
     answer(&mut mail, 1, MISPLACED.code());
     answer(&mut mail, 2, 0);
-    router.take_mail(0, &mut mail, &[], home.tree().zxid(), 2);
+    router.take_mail(0, &mut mail, (&[], vec![]), home.tree().zxid(), 2);
     let mut out = Outboxes::new(1);
     router.work(&views, &HostChoice::new(), Zxid(0), &mut out);
     let is_close = |(of, parcel): (ConnId, Parcel<'_>)| of == conn && matches!(parcel, Parcel::Close);

@@ -127,20 +127,21 @@ impl Member {
 
     /// A group has applied something, and its answers are in the mail.
     pub(super) fn take_mail(&mut self, at: usize, shell: &mut impl Shell) {
+        let group = &self.groups[at];
+        let (items, answers) =
+            group.own_state.as_ref().map(|state| state.take_applied_items()).unwrap_or_default();
         let Some(router) = &mut self.router else {
             return self.mail.iter_mut().for_each(|(_, outbox)| outbox.clear());
         };
-        let group = &self.groups[at];
-        let items = group.own_state.as_ref().map(|state| state.take_applied_items()).unwrap_or_default();
-        if self.hosting.has_guests() {
-            let zxid = group.own_state.as_ref().map_or(Zxid(0), |state| state.look().tree().zxid());
-            self.hosting.take_mail((group.number.0, zxid), &mut self.mail, &items);
+        if let Some(state) = group.own_state.as_ref().filter(|_| self.hosting.has_guests()) {
+            let state = state.look();
+            self.hosting.take_mail((group.number.0, state.tree()), &mut self.mail, (&items, &answers));
         }
         let (mut home, mut groups) = (Zxid(0), 0);
         if !self.mail.is_empty() {
             shell.change(|state, _| (home, groups) = (state.tree().zxid(), state.tree().groups().count()));
         }
-        router.take_mail(group.number.0, &mut self.mail, &items, home, groups);
+        router.take_mail(group.number.0, &mut self.mail, (&items, answers), home, groups);
     }
 
     /// Closes all connections: what they wait for, or watch, may have happened in a state that has taken the place of another.

@@ -22,7 +22,7 @@ impl Replica<'_> {
 
     /// Puts a command between groups into the log, if this member leads.
     pub fn announce_between_groups(&mut self, command: &GroupsCommand<'_>) {
-        let mut body = Vec::new();
+        let mut body = Vec::with_capacity(command.encoded_len_about());
         command.encode(&mut body);
         self.announce(GroupsCommand::OP, &body);
     }

@@ -11,6 +11,7 @@ pub(crate) mod history;
 mod judge;
 mod multi_results;
 pub(crate) mod order;
+mod relayed_replies;
 mod seen_positions;
 mod sessions;
 pub(crate) mod states;

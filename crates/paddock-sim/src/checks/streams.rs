@@ -65,7 +65,7 @@ impl StreamChecks {
                 "item {acknowledged} to group {group} is acknowledged on member {member}; the group's log has those up to {received}"
             );
             for (number, item) in stream.behind(0) {
-                self.check_item(group, number, &(item.decided, item.bytes.clone()))?;
+                self.check_item(group, number, &(item.decided, item.bytes.to_vec()))?;
             }
         }
         Ok(())

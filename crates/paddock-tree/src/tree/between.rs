@@ -84,7 +84,7 @@ impl Tree {
                     if item.changes_znodes() {
                         self.applied_items.push(AppliedItem { zxid: self.zxid, decided });
                     }
-                    self.receive(&Circumstances { zxid: self.zxid, ..*at }, item, changes);
+                    self.receive(&Circumstances { zxid: self.zxid, ..*at }, decided, item, changes);
                 }
             }
             GroupsCommand::Mark { at_least } => {
@@ -104,6 +104,7 @@ impl Tree {
                 let given = GivenPortion { znodes, is_last, above };
                 self.take_given(path, first, portion, given);
             }
+            GroupsCommand::Relay { op, request } => return self.relay(at, op, request),
             GroupsCommand::Multi { request } => return self.begin_multi(at, request, changes),
             GroupsCommand::Vote { multi, group, vote } => self.take_vote(at, (multi, group, vote), changes),
         }
@@ -216,7 +217,13 @@ impl Tree {
     }
 
     /// Applies the next item of this group's stream.
-    fn receive<'a>(&mut self, at: &Circumstances<'a>, item: StreamItem<'a>, changes: &mut Changes<'a>) {
+    fn receive<'a>(
+        &mut self,
+        at: &Circumstances<'a>,
+        decided: Zxid,
+        item: StreamItem<'a>,
+        changes: &mut Changes<'a>,
+    ) {
         match item {
             StreamItem::SplitPoint { path, acl: Some(acl) } => self.put_stub(at, path, acl),
             StreamItem::SplitPoint { path, acl: None } => self.remove_stub(at, path),
@@ -242,6 +249,7 @@ impl Tree {
             }
             StreamItem::Prepare { multi, command } => self.prepare(at.zxid, multi, command),
             StreamItem::Settle { multi, is_done } => self.settle(at.zxid, (multi, is_done), changes),
+            StreamItem::Relayed { command } => self.carry_out_relayed((at.zxid, decided), command, changes),
             // At a lower level a snapshot could not say it.
             StreamItem::Host { .. } if self.raised.level < FeatureLevel::HOSTS => {}
             StreamItem::Host { guest, host } => self.receive_host(guest, host),

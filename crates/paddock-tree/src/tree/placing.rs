@@ -47,7 +47,7 @@ impl Tree {
 
     /// Refuses a command about a znode of another group, and from then on all of its session.
     pub(super) fn check_places(&mut self, session: SessionId, write: &Write<'_>) -> Result<(), ErrorCode> {
-        if matches!(write, Write::BetweenGroups(GroupsCommand::Multi { .. })) {
+        if matches!(write, Write::BetweenGroups(GroupsCommand::Multi { .. } | GroupsCommand::Relay { .. })) {
             let is_stalled = self.between_groups.stalled.contains(&session);
             return if is_stalled { Err(MISPLACED) } else { Ok(()) };
         }

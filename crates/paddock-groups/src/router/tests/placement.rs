@@ -41,7 +41,7 @@ fn come_through(pair: &mut RoutedPair, floor: i64, member: u32) {
 }
 
 /// A pair whose member has a host for the other group. Its session has come through the host.
-fn hosted() -> RoutedPair {
+pub(super) fn hosted() -> RoutedPair {
     let mut pair = attached();
     assert!(pair.other.tree_mut().admit(HOST, 1));
     pair.is_away = true;

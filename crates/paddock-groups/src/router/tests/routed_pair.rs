@@ -1,7 +1,7 @@
 //! A router between a home group and one more, whose replicas come as far as a test lets them.
 
 use paddock_proto::jute::Reader;
-use paddock_proto::{CreateMode, GroupsCommand, IdList, OpCode, StreamItem, Xid, encode};
+use paddock_proto::{CreateMode, GroupsCommand, IdList, OpCode, ReplyHeader, StreamItem, Xid, encode, frame};
 use paddock_state::{Client, QueuedRead, RequestId, State};
 use paddock_tree::{FeatureLevel, GroupFounders, RaisedLevel, SLOTS, Tree};
 
@@ -45,6 +45,7 @@ impl RoutedPair {
         let (mut home, mut other) = (State::new(tree()), State::new(tree()));
         home.tree_mut().found_groups_with(2, GroupFounders::default(), 1);
         other.share_watches(home.watches());
+        other.tree_mut().record_relayed_answers();
         let router = Router::new(1, false, (ORIGIN, 0));
         let (conn, asked) = (ConnId::new(0, 1), Slot::default());
         let (out, answered, orders) = (Outboxes::new(1), Vec::new(), Vec::new());
@@ -108,8 +109,46 @@ impl RoutedPair {
         let state = if group == 0 { &mut self.home } else { &mut self.other };
         state.tree_mut().begin_entry(Zxid(floor));
         state.apply(&Command::decode(&bytes).unwrap().taken_by(member), &mut mail).result.unwrap();
-        let items = state.tree_mut().take_applied_items();
-        self.router.take_mail(group, &mut mail, &items, self.home.tree().zxid(), 2);
+        let (items, answers) =
+            (state.tree_mut().take_applied_items(), state.tree_mut().take_relayed_answers());
+        if group > 0 {
+            self.hosting.take_mail((group, state.tree()), &mut mail, (&items, &answers));
+        }
+        let answers = if self.is_away { Vec::new() } else { answers };
+        self.router.take_mail(group, &mut mail, (&items, answers), self.home.tree().zxid(), 2);
+    }
+
+    /// The home group carries out the writes that it was handed in the last turn, in an entry with this floor. Returns its answers.
+    pub(super) fn carry_out_at_home(&mut self, floor: i64) -> Outboxes {
+        self.home.tree_mut().begin_entry(Zxid(floor));
+        let mut mail = Outboxes::new(1);
+        for order in std::mem::take(&mut self.orders) {
+            let Order::Hand { group: 0, input: ClientInput::Write { conn, request, command, .. }, .. } =
+                order
+            else {
+                continue;
+            };
+            let command = Command::decode(&command).unwrap().taken_by(ORIGIN.member);
+            let outcome = self.home.apply(&command, &mut mail);
+            mail.reply(conn, request.slot, |out| {
+                frame::write(out, |out| {
+                    let error = outcome.result.as_ref().err().copied();
+                    ReplyHeader { xid: request.xid, zxid: outcome.zxid, error }.encode(out);
+                    outcome.result.iter().for_each(|reply| reply.encode(out));
+                });
+            });
+        }
+        mail
+    }
+
+    /// Another state takes the place of the other group's at its host.
+    pub(super) fn replace_host_state(&mut self) {
+        self.hosting.begin_anew(1);
+    }
+
+    /// The router hears what the home group has answered.
+    pub(super) fn hear_home(&mut self, mut mail: Outboxes) {
+        self.router.take_mail(0, &mut mail, (&[], vec![]), self.home.tree().zxid(), 2);
     }
 
     pub(super) fn between(&mut self, group: u32, floor: i64, command: &GroupsCommand<'_>) {

@@ -11,6 +11,7 @@ use paddock_tree::{Command, GroupFounders, MISPLACED, MultiEnd, MultiOutcome, Ou
 
 use super::counted_names::ChildCounts;
 use super::order::{Logged, LoggedWrite, MultiParts};
+use super::relayed_replies::read_reply;
 use crate::machine::setup::Settings;
 
 /// The log as it was first applied by any member.
@@ -33,7 +34,9 @@ impl GroupLog {
     pub(super) fn new(group: u32) -> GroupLog {
         let (logged, zxids) = (Vec::new(), Vec::new());
         let (appended, open, counts) = (BTreeMap::new(), BTreeMap::new(), ChildCounts::default());
-        GroupLog { group, tree: Tree::new(), logged, zxids, appended, open, counts }
+        let mut tree = Tree::new();
+        tree.record_relayed_answers();
+        GroupLog { group, tree, logged, zxids, appended, open, counts }
     }
 
     pub(super) fn logged(&self) -> &[Logged] {
@@ -132,7 +135,10 @@ impl GroupLog {
             GroupsCommand::Item { number, decided, item } if self.tree.received_items() > received => {
                 let changes_znodes = item.changes_znodes();
                 self.logged.push(Logged::Item { number, decided, changes_znodes, zxid });
-                self.note_part(item, zxid);
+                match item {
+                    StreamItem::Relayed { command } => self.note_relayed(number, decided, command, writes),
+                    item => self.note_part(item, zxid),
+                }
             }
             GroupsCommand::Multi { request } if outcome.result != Ok(WriteReply::Done) => {
                 // The multi concerned no other group, or is refused.
@@ -143,6 +149,10 @@ impl GroupLog {
                 let wish = wish_of_multi(request);
                 self.open.insert(zxid.0, Call { wish, ..call.clone() });
                 self.note(call, outcome, false, writes);
+            }
+            GroupsCommand::Relay { op, request } if outcome.result.is_err() => {
+                let wish = Wish::of(&Write::decode(op, request));
+                self.note(&Call { wish, ..call.clone() }, outcome, false, writes);
             }
             GroupsCommand::Vote { multi, .. } if self.is_decided(multi) => {
                 let asked = self.open.remove(&multi).expect("a multi is decided once");
@@ -169,6 +179,21 @@ impl GroupLog {
             }
             _ => {}
         }
+    }
+
+    /// A write that was relayed to this group is carried out.
+    fn note_relayed(&mut self, number: u64, decided: Zxid, command: &[u8], writes: &mut Vec<LoggedWrite>) {
+        let command = Command::decode(command).expect("the home group has relayed it");
+        let mut call = call(&command);
+        call.member = self.tree.session_owner(call.session).unwrap_or_default();
+        let answers = self.tree.take_relayed_answers();
+        let answer = answers.into_iter().next().expect("a relayed write comes to something");
+        let read = |body: Vec<u8>| read_reply(&call.wish, &body).expect("a group's replies can be read");
+        let (stamp, result, level) = (answer.zxid, answer.result.map(read), self.tree.feature_level().0);
+        let counts = ChildCounts::default();
+        let write = LoggedWrite { stamp, call, result, portion: None, level, parts: None, counts };
+        self.logged.push(Logged::Relayed { number, decided, write: Box::new(write.clone()) });
+        writes.push(write);
     }
 
     /// True if it is known what came of a multi that was open.

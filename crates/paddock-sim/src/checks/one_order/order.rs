@@ -64,6 +64,12 @@ pub(crate) enum Logged {
         /// Zxid of its changes in the group.
         zxid: Zxid,
     },
+    /// In another group: a write is carried out that the home group has relayed with this item.
+    Relayed {
+        number: u64,
+        decided: Zxid,
+        write: Box<LoggedWrite>,
+    },
     /// In another group: its part of a multi is carried out, with this zxid.
     Settled {
         multi: i64,
@@ -77,7 +83,7 @@ impl Logged {
     /// Zxid of what it has changed.
     pub(super) fn zxid(&self) -> Option<Zxid> {
         match self {
-            Logged::Write(write) => Some(write.stamp),
+            Logged::Write(write) | Logged::Relayed { write, .. } => Some(write.stamp),
             Logged::Item { zxid, .. } | Logged::Settled { zxid, .. } => Some(*zxid),
             Logged::Appends { .. } => None,
         }
@@ -423,7 +429,7 @@ fn key_home<'l>(log: &'l [Logged], keyed: &mut Vec<(Key, &'l LoggedWrite)>) -> C
                 let former = lasts.insert(*group, *last).unwrap_or_default();
                 decisions.appended.extend((former + 1..=*last).map(|number| ((*group, number), count)));
             }
-            Logged::Item { .. } | Logged::Settled { .. } => {
+            Logged::Item { .. } | Logged::Relayed { .. } | Logged::Settled { .. } => {
                 unreachable!("the home group has no stream to itself")
             }
         }
@@ -443,7 +449,7 @@ fn key_other<'l>(
         match logged {
             Logged::Item { decided, .. } => decided_before = decided_before.max(*decided),
             Logged::Settled { zxid, .. } => stamp = stamp.max(*zxid),
-            Logged::Write(write) => {
+            Logged::Write(write) | Logged::Relayed { write, .. } => {
                 ensure!(
                     write.stamp > stamp && write.stamp > decided_before,
                     CHECKER,
@@ -474,6 +480,12 @@ fn key_other<'l>(
                     }
                     _ => (stamp, 2, 0, stamp, group),
                 };
+                keyed.push((key, &**write));
+            }
+            Logged::Relayed { number, decided, write } => {
+                let decision = decisions.find(group, *number, *decided);
+                ensure!(decision.is_some(), CHECKER, "item {number} of group {group} was never decided");
+                let key = (*decided, 1, 2 * decision.unwrap_or_default(), write.stamp, group);
                 keyed.push((key, &**write));
             }
             Logged::Write(_) | Logged::Appends { .. } | Logged::Settled { .. } => {}
