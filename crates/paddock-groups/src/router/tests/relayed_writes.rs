@@ -1,6 +1,6 @@
 //! Writes of one session that go from group to group, and that the home group relays.
 
-use paddock_proto::{CreateMode, OpCode, Zxid, encode};
+use paddock_proto::{CreateMode, GroupsCommand, OpCode, SessionId, Zxid, encode};
 
 use super::handed_writes::{asked_of, attached, create};
 use super::placement::hosted;
@@ -89,6 +89,35 @@ fn a_client_that_may_not_be_told_what_its_write_came_to_is_closed() {
     pair.hear_home(mail);
     pair.replace_host_state();
     assert_eq!((0..3).flat_map(|_| pair.work()).collect::<Vec<_>>(), [ToldClient::Close]);
+}
+
+/// The end of the session has taken the watches along by which another group would have told of something earlier.
+#[test]
+fn nothing_is_told_of_a_watch_when_the_session_is_closed() {
+    let mut pair = attached();
+    let mut body = Vec::new();
+    encode::path_and_watch(&mut body, "/b", true);
+    pair.hand_in(OpCode::GetChildren, body.clone());
+    body.clear();
+    encode::path_and_watch(&mut body, "/h", true);
+    pair.hand_in(OpCode::GetData, body);
+    pair.send_items(100);
+    pair.between(1, 110, &GroupsCommand::Mark { at_least: Zxid(110) });
+    pair.between(0, 110, &GroupsCommand::Mark { at_least: Zxid(110) });
+    assert_eq!(pair.work().len(), 2);
+    pair.hand_in_write(OpCode::CloseSession, &[]);
+    pair.work();
+    assert_eq!(handed(&pair, 0), 1);
+    let mut set = Vec::new();
+    encode::set_data(&mut set, "/h", None, -1);
+    pair.write(0, 120, SessionId::NONE, OpCode::SetData, &set);
+    let mut mail = pair.carry_out_at_home(130);
+    mail.close(pair.conn);
+    pair.hear_home(mail);
+    assert_eq!(pair.work(), [], "the other group has yet to end the session");
+    pair.send_items(140);
+    pair.between(0, 140, &GroupsCommand::Mark { at_least: Zxid(140) });
+    assert_eq!(pair.work(), [ToldClient::Answer, ToldClient::Close]);
 }
 
 #[test]
