@@ -1,7 +1,7 @@
 //! Moments: the one order of what happens in all groups, as far as a client is told of it.
 
 use paddock_proto::Zxid;
-use paddock_tree::AppliedItem;
+use paddock_tree::{AppliedItem, ChildChange};
 
 /// A moment of the one order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -34,6 +34,16 @@ impl OrderMoment {
     pub(crate) fn of_change(group: u32, stamp: Zxid) -> OrderMoment {
         let rank = if group == 0 { Rank::Home } else { Rank::Other };
         OrderMoment { place: stamp, rank, group, stamp }
+    }
+
+    /// The moment of a change of a znode's children, whose place is known.
+    pub(crate) fn of_child_change(group: u32, change: ChildChange) -> OrderMoment {
+        let ChildChange { place, stamp, is_of_decision } = change;
+        if place == stamp {
+            return OrderMoment::of_change(group, stamp);
+        }
+        let rank = if is_of_decision { Rank::Decision } else { Rank::Before };
+        OrderMoment { place, rank, group, stamp }
     }
 
     /// The moment of a change that a decision of the home group has made in another group.

@@ -85,6 +85,7 @@ pub use placement::placement;
 pub use quota::QuotaUse;
 pub use quota_overruns::{QuotaLimit, QuotaOverrun, QuotaOverruns};
 pub use read::{Asker, Guess, Guesses, REPLY_BYTES_MAX, check_reply_bytes, multi_read};
+pub use recent_children::ChildChange;
 pub use roster::Roster;
 pub use session::is_proof;
 pub use snapshot::{SNAPSHOT_FORMATS, SnapshotScan};

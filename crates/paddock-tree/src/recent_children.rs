@@ -17,10 +17,25 @@ const KEPT: usize = 16 << 10;
 struct RecentChild {
     /// Place in the order of all groups: the transaction's zxid, or that of a decision whose item came behind it.
     zxid: Zxid,
+    /// The transaction's zxid.
+    stamp: Zxid,
+    /// The decision has made the change.
+    is_of_decision: bool,
     /// Place of what other groups did with it: less than `zxid` in the home group for the end of a session.
     elsewhere: Zxid,
     path: String,
     has_come: bool,
+}
+
+/// A change of a znode's children, as it stands in the order of all groups.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ChildChange {
+    /// The transaction's zxid, or that of a decision of the home group whose item came behind it.
+    pub place: Zxid,
+    /// The transaction's zxid in its group.
+    pub stamp: Zxid,
+    /// The decision at this place has made it.
+    pub is_of_decision: bool,
 }
 
 /// Children that came and went behind a zxid, in order.
@@ -53,7 +68,15 @@ impl RecentChildren {
             };
             if parent_and_name(&change.path).is_some_and(|(parent, _)| is_point(parent)) {
                 let path = change.path.to_string();
-                self.changes.push_back(RecentChild { zxid, elsewhere, path, has_come });
+                let is_of_decision = false;
+                self.changes.push_back(RecentChild {
+                    zxid,
+                    stamp: zxid,
+                    is_of_decision,
+                    elsewhere,
+                    path,
+                    has_come,
+                });
             }
         }
         while self.changes.len() > KEPT {
@@ -62,10 +85,22 @@ impl RecentChildren {
         }
     }
 
-    /// An item was applied: what stands before it, or comes from it, comes no later than its decision.
-    pub(crate) fn pull_forward(&mut self, decided: Zxid) {
-        let later = self.changes.iter_mut().rev().take_while(|change| change.zxid > decided);
-        later.for_each(|change| (change.zxid, change.elsewhere) = (decided, decided));
+    /// An item was applied with this zxid: what stands before it, or comes from it, comes no later than its decision.
+    pub(crate) fn pull_forward(&mut self, zxid: Zxid, decided: Zxid) {
+        for change in self.changes.iter_mut().rev().take_while(|change| change.zxid > decided) {
+            (change.zxid, change.elsewhere) = (decided, decided);
+            change.is_of_decision = change.stamp == zxid;
+        }
+    }
+
+    /// The first change of a znode's children behind a zxid, as far as it is known.
+    pub(crate) fn first_behind(&self, point: &str, zxid: Zxid) -> Option<ChildChange> {
+        let is_of_point =
+            |change: &&RecentChild| parent_and_name(&change.path).is_some_and(|(parent, _)| parent == point);
+        let later = self.changes.iter().rev().take_while(|change| change.zxid > zxid);
+        let first = later.filter(is_of_point).last()?;
+        let RecentChild { zxid: place, stamp, is_of_decision, .. } = *first;
+        Some(ChildChange { place, stamp, is_of_decision })
     }
 
     /// All changes of children behind this zxid are known.
@@ -130,8 +165,14 @@ mod tests {
         let (came, went) = (("x", true, Zxid(5)), ("x", false, Zxid(8)));
         assert_eq!((behind(4), behind(5), behind(8)), (vec![went, came], vec![went], vec![]));
         assert_eq!([3, 4, 5].map(|zxid| recent.reach_back_to(Zxid(zxid))), [false, true, true]);
-        recent.pull_forward(Zxid(7));
+        recent.pull_forward(Zxid(9), Zxid(7));
         assert_eq!(recent.behind("/a", Zxid(6)).collect::<Vec<_>>(), [("x", false, Zxid(7))]);
+        let first = ChildChange { place: Zxid(7), stamp: Zxid(8), is_of_decision: false };
+        assert_eq!(recent.first_behind("/a", Zxid(5)), Some(first));
+        recent.pull_forward(Zxid(8), Zxid(6));
+        let first = ChildChange { place: Zxid(6), stamp: Zxid(8), is_of_decision: true };
+        assert_eq!(recent.first_behind("/a", Zxid(5)), Some(first));
+        assert_eq!((recent.first_behind("/a", Zxid(6)), recent.first_behind("/b", Zxid(4))), (None, None));
         note_one(&mut recent, 12);
         assert_eq!([10, 11, 12].map(|zxid| recent.are_split_at("/a", Zxid(zxid))), [false, true, false]);
         assert!(!recent.are_split_at("/b", Zxid(11)));

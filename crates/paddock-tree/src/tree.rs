@@ -225,7 +225,7 @@ impl Tree {
         self.tell_points(decided);
         self.note_recent_children(changes);
         for item in &self.applied_items[items..] {
-            self.recent_children.pull_forward(item.decided);
+            self.recent_children.pull_forward(item.zxid, item.decided);
         }
         result
     }

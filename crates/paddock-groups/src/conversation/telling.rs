@@ -32,8 +32,8 @@ impl Conversation {
             let Some(point) = point_of(event) else { continue };
             let Some(as_of) = self.lists.get(point).or(turn.spread_since.get(point)) else { continue };
             let changes = turn.groups.numbers().filter_map(|group| {
-                let zxid = turn.groups.get(group)?.tree().first_child_change(point, *as_of)?;
-                Some(OrderMoment::of_change(group, zxid))
+                let change = turn.groups.get(group)?.tree().first_child_change(point, *as_of)?;
+                Some(OrderMoment::of_child_change(group, change))
             });
             earlier.extend(changes.min().filter(|first| *first < key.0).map(|first| (*key, first)));
         }

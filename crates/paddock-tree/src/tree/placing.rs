@@ -7,6 +7,7 @@ use paddock_proto::{CreateMode, ErrorCode, GroupsCommand, Read, SessionId, Write
 
 use super::Tree;
 use crate::between_groups::{BetweenGroups, OWN};
+use crate::recent_children::ChildChange;
 use crate::split_points::{ancestor_in, slot_of};
 use crate::store::NodeId;
 use crate::write_paths::for_each_path;
@@ -236,9 +237,9 @@ impl Tree {
         Some(found)
     }
 
-    /// Zxid of the first change of a split point's children behind a zxid, as far as it is known.
-    pub fn first_child_change(&self, point: &str, behind: Zxid) -> Option<Zxid> {
-        self.recent_children.behind(point, behind).last().map(|(_, _, zxid)| zxid)
+    /// The first change of a split point's children behind a zxid, as far as it is known.
+    pub fn first_child_change(&self, point: &str, behind: Zxid) -> Option<ChildChange> {
+        self.recent_children.first_behind(point, behind)
     }
 
     /// Notes which children of split points came and went.
