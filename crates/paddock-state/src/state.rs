@@ -177,11 +177,17 @@ impl State {
         });
     }
 
-    /// True if a read is about a znode of another group. It came here before the znode went there.
+    /// True if a read is about a znode of another group, or sets watches of one again. It came here before the znode went there.
     #[cold]
     fn is_elsewhere(&self, client: &Client, op: OpCode, body: &[u8]) -> bool {
         match Request::decode(op, body, client.dialect) {
             Ok(Request::Read(read)) => !self.tree.has_places_of(&read),
+            Ok(Request::Watch(WatchRequest::Set(SetWatches { data, exist, child, .. }))) => {
+                let has_list =
+                    |path: &&str| self.tree.has_places_of(&Read::GetChildren { path, watch: false });
+                let has_znodes = data.iter().chain(&exist).all(|path| self.tree.has_place_of(path));
+                !has_znodes || !child.iter().all(has_list)
+            }
             _ => false,
         }
     }

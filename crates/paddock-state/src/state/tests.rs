@@ -1,10 +1,12 @@
 //! Watches that a client brings along from an earlier connection.
 
-use paddock_proto::{Acl, AddWatchMode, CreateMode, Id, IdList, Perms, WatchEvent, WatcherKind, encode};
-use paddock_tree::Tree;
+use paddock_proto::{
+    Acl, AddWatchMode, CreateMode, GroupsCommand, Id, IdList, Perms, WatchEvent, WatcherKind, encode,
+};
+use paddock_tree::{FeatureLevel, GroupFounders, RaisedLevel, SLOTS, Tree};
 
 use super::*;
-use crate::ConnId;
+use crate::{ConnId, Parcel, RequestId, Slot};
 
 /// Zxid of a client that has seen everything.
 const ALL: Zxid = Zxid(1000);
@@ -133,4 +135,48 @@ fn two_states_of_a_member_tell_the_watchers_of_one_table() {
 
     watches.drop_conn(first.conn);
     assert_eq!(told_by_both(&mut states), [vec![], vec![]]);
+}
+
+/// A home group has given a znode away, of which a client that has come back sets its watches again: the request is to be asked elsewhere, and no event tells that the znode is gone.
+#[test]
+fn watches_of_a_znode_that_has_left_are_not_set_again_here() {
+    let mut tree = Tree::new();
+    tree.raise_level(&RaisedLevel::known(FeatureLevel::KNOWN));
+    tree.found_groups(2, GroupFounders::default());
+    let mut apply = |op: OpCode, body: &[u8]| {
+        let mut bytes = Vec::new();
+        Command::encode(SessionId::NONE, 5, IdList::NONE, op, body, &mut bytes);
+        tree.apply(&Command::decode(&bytes).unwrap()).result.unwrap();
+    };
+    for path in ["/p", "/p/x", "/q"] {
+        let mut body = Vec::new();
+        encode::create_open(&mut body, path, None, CreateMode::Persistent);
+        apply(OpCode::Create, &body);
+    }
+    let last = SLOTS - 1;
+    for command in
+        [GroupsCommand::Split { path: "/p" }, GroupsCommand::Move { path: "/p", first: 0, last, group: 1 }]
+    {
+        let mut body = Vec::new();
+        command.encode(&mut body);
+        apply(GroupsCommand::OP, &body);
+    }
+    let state = State::new(tree);
+    let (conn, refused) = (ConnId::new(0, 1), MISPLACED.code().to_be_bytes());
+    let is_refused = |lists: [&[&str]; 3]| {
+        let mut body = 1_i64.to_be_bytes().to_vec();
+        for list in lists {
+            body.put_count(list.len());
+            list.iter().for_each(|path| body.put_string(path));
+        }
+        let request = RequestId { xid: Xid(-8), slot: Slot::default() };
+        let read = QueuedRead::new(Client::new(conn, SessionId(7), &[]), request, OpCode::SetWatches, body);
+        let mut out = Outboxes::new(1);
+        state.answer_queued(&read, &mut out);
+        let ends_with = |(_, parcel): (ConnId, Parcel<'_>)| matches!(parcel, Parcel::Reply(_, bytes) if bytes.ends_with(&refused));
+        out.iter_mut().any(|(_, outbox)| outbox.iter().any(ends_with))
+    };
+    assert!(!is_refused([&["/q"], &["/p"], &["/q"]]));
+    assert!(is_refused([&["/p/x"], &[], &[]]) && is_refused([&[], &["/p/y"], &[]]));
+    assert!(is_refused([&[], &[], &["/p/x"]]) && is_refused([&[], &[], &["/p"]]));
 }
