@@ -28,15 +28,19 @@ pub(crate) fn tell(
     let (expiry, expired) = watch::channel(false);
     tokio::spawn(async move {
         while let Some(event) = events.recv().await {
+            // A prompt that stands behind a message says the same.
+            match event {
+                Event::Znode { .. } => {}
+                Event::Disconnected => drop(connection.send_replace(false)),
+                Event::Reconnected => drop(connection.send_replace(true)),
+                Event::SessionExpired => drop(expiry.send_replace(true)),
+            }
             if prints.load(Ordering::Relaxed) {
                 // If the output is closed, the command that writes next finds out.
                 let _ = output.event(&event);
             }
-            match event {
-                Event::Znode { .. } => count.send_modify(|count| *count += 1),
-                Event::Disconnected => drop(connection.send_replace(false)),
-                Event::Reconnected => drop(connection.send_replace(true)),
-                Event::SessionExpired => drop(expiry.send_replace(true)),
+            if matches!(event, Event::Znode { .. }) {
+                count.send_modify(|count| *count += 1);
             }
         }
     });
