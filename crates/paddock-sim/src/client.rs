@@ -322,7 +322,7 @@ impl SimClient {
         if is_closing || room == 0 {
             return self.ping_if_due(now);
         }
-        let burst = self.chance.mostly_low(1, room);
+        let burst = if self.habits.is_hasty { room } else { self.chance.mostly_low(1, room) };
         (0..burst).map(|_| self.ask_something(now, checks)).collect()
     }
 

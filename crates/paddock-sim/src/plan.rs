@@ -106,6 +106,8 @@ impl RunPlan {
         settings.moves_slots = may_spread && Chance::of(seed, "slots").one_in(2);
         if settings.moves_slots {
             clients.iter_mut().for_each(Habits::spread);
+            let mut dice = Chance::of(seed, "writes everywhere");
+            clients.iter_mut().filter(|_| dice.one_in(3)).for_each(Habits::write_everywhere);
         }
         let mut dice = Chance::of(seed, "faults");
         let mut kinds = theme.faults(&mut dice);

@@ -30,6 +30,8 @@ pub(crate) struct Habits {
     watches: u64,
     /// Requests that are under way, at most.
     pub(crate) depth: u64,
+    /// All of them are asked for at once.
+    pub(crate) is_hasty: bool,
     /// Between bursts of requests it thinks about this long.
     pub(crate) pause: SimDuration,
     /// The client moves to another member, without need, one time in this number.
@@ -67,6 +69,7 @@ impl Habits {
             syncs: *chance.pick(&[50, 150, 150, 600]),
             watches: *chance.pick(&[0, 100, 500]),
             depth: *chance.pick(&[1, 1, 4, 16, 64]),
+            is_hasty: false,
             pause: SimDuration::millis(*chance.pick(&[50, 50, 100, 100, 300, 300, 1000, 5000])),
             moves: *chance.pick(&[30, 100, 1000]),
             closes: *chance.pick(&[100, 300, 1000]),
@@ -122,6 +125,11 @@ impl Habits {
         self.may_only_read = false;
         self.extensions = Extensions::default();
         self.timeout_ms = self.timeout_ms.max(1000);
+    }
+
+    /// Many writes are under way together, from one group to the next.
+    pub(crate) fn write_everywhere(&mut self) {
+        (self.writes, self.depth, self.is_hasty) = (950, self.depth.max(16), true);
     }
 
     /// A client that speaks ClickHouse's dialect, in which events have no zxid: it sets no watches.

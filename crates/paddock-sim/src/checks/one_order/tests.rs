@@ -125,6 +125,23 @@ impl HandMadeRun {
         self
     }
 
+    /// A group carries out a create that the home group has relayed to it.
+    fn relayed(
+        &mut self,
+        group: u32,
+        (number, decided): (u64, i64),
+        stamp: i64,
+        (session, path): (SessionId, &str),
+    ) {
+        let (decided, stamp) = (Zxid(decided), Zxid(stamp));
+        let call = Call { session, member: 0, wish: create(path, 0), ..Call::plain_create("/") };
+        let (result, counts) = (created(path), ChildCounts::default());
+        let write = LoggedWrite { stamp, call, result, portion: None, level: 0, parts: None, counts };
+        let log = self.logs.entry(group).or_default();
+        log.push(Logged::Item { number, decided, changes_znodes: true, zxid: stamp });
+        log.push(Logged::Relayed { number, decided, write: Box::new(write) });
+    }
+
     fn ask(&mut self, session: SessionId, ask: Ask) -> AskedRequest {
         self.xid += 1;
         let xid = Xid(self.xid);
@@ -361,6 +378,33 @@ fn what_is_sent_again_keeps_its_order() {
     };
     story(true).holds();
     story(false).fails("was not asked for since");
+}
+
+#[test]
+fn what_home_relays_stands_in_the_order_in_which_home_has_it() {
+    let story = |second_is_relayed_first: bool| {
+        let mut story = HandMadeRun::new();
+        let asked = ["/a/x", "/a/y"].map(|path| story.ask(ANN, Ask::Write(create(path, 0))));
+        let relay = || Wish::BetweenGroups { body: Vec::new() };
+        story.log(HOME, 10, ANN, relay(), done()).append(if second_is_relayed_first { C } else { B }, 1);
+        story.log(HOME, 11, ANN, relay(), done()).append(if second_is_relayed_first { B } else { C }, 1);
+        let (first, second) = if second_is_relayed_first { (11, 10) } else { (10, 11) };
+        story.relayed(B, (1, first), 30, (ANN, "/a/x"));
+        story.relayed(C, (1, second), 15, (ANN, "/a/y"));
+        for (request, (zxid, path)) in asked.into_iter().zip([(30, "/a/x"), (31, "/a/y")]) {
+            let mut body = Vec::new();
+            body.put_string(path);
+            story.answer(ANN, request, zxid, None, &body);
+        }
+        story
+    };
+    let mut right = story(false);
+    let expected = [(HOME, 1), (HOME, 2), (HOME, 3), (HOME, 10), (B, 10), (HOME, 11), (C, 11)];
+    assert_eq!(places(&right.order().unwrap()), expected);
+    right.read(BEN, 12, names(&["x", "y"]), false).holds();
+    story(true).fails("was not asked for since");
+    let mut half_seen = story(false);
+    half_seen.read(BEN, 12, names(&["y"]), false).fails("true nowhere");
 }
 
 /// A host tells of a change later than the client shows the identity that may hear of it.
