@@ -32,6 +32,7 @@
 pub mod administered;
 #[cfg(feature = "browser")]
 pub mod browser;
+pub mod bursts;
 pub mod damage;
 pub mod deaf;
 pub mod ensemble;

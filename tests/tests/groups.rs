@@ -13,6 +13,7 @@ use paddock_proto::{Acl, CreateMode, Id, Perms};
 use paddock_tests::administered::{
     Administered, admin_settings, identity_file, name_administrator, refusal, succeed, text,
 };
+use paddock_tests::bursts::{look_on_until, write_bursts_until};
 use paddock_tests::ensemble::{Ensemble, server_lines};
 use paddock_tests::server::{Server, free_port, metric};
 use serde_json::{Value, json};
@@ -248,6 +249,69 @@ fn members_serve_groups_that_they_do_not_have() {
     let acknowledged = writer.join().expect("the writer ends well");
     assert!(acknowledged.len() > 20, "only {} writes", acknowledged.len());
     check_below((0..MEMBERS).map(|place| ensemble.at(place)), &acknowledged);
+}
+
+/// A session creates children of a split point many at once, in all groups, while slots move and members die: who looks on sees none before those that were asked for in
+/// front of it, on a member that has half of the groups.
+#[test]
+fn writes_of_a_session_are_seen_in_its_order_whatever_groups_they_go_to() {
+    const MEMBERS: usize = 5;
+    let groups = GROUPS.to_string();
+    let ports: Vec<u16> = (0..MEMBERS).map(|_| free_port()).collect();
+    let settings = |number: usize| {
+        let own = [
+            ("paddock.group_count", groups.as_str()),
+            ("paddock.group_replicas", "3"),
+            ("paddock.split_points", "/app"),
+        ];
+        let own = own.map(|(key, value)| (key.to_owned(), value.to_owned()));
+        own.into_iter().chain(admin_settings(ports[number - 1])).collect()
+    };
+    let mut ensemble = Ensemble::start_each(MEMBERS, &server_lines(MEMBERS), settings);
+    name_administrator_of(&ensemble.hosts());
+    await_groups((0..MEMBERS).map(|place| ensemble.at(place)), 4, 1);
+    write(&ensemble.hosts(), "/app");
+    let stop = Arc::new(AtomicBool::new(false));
+    let address = |place: usize| ensemble.at(place).address().to_string();
+    let (first, second, third) = (address(0), address(1), address(2));
+    let onlooker = thread::spawn({
+        let (hosts, stop) = (format!("{third},{second}"), stop.clone());
+        move || look_on_until(&hosts, "/app", &stop)
+    });
+    let writer = thread::spawn({
+        let (hosts, stop) = (format!("{first},{second}"), stop.clone());
+        move || write_bursts_until(&hosts, "/app", &stop)
+    });
+    let directory = tempfile::tempdir().expect("make a directory");
+    let (host, auth) = (format!("127.0.0.1:{}", ports[0]), identity_file(directory.path()));
+    let moved = succeed(&["groups", "move", &host, "/app", "--evenly", "--at-once", "512", "--auth", &auth]);
+    assert!(moved.contains("slots of /app moved"), "{moved}");
+    await_items(&host, 1000);
+    ensemble.member(1).kill();
+    ensemble.member(1).spawn();
+    ensemble.member(0).kill();
+    ensemble.member(0).spawn();
+    ensemble.settle();
+    await_items(&host, 2000);
+    stop.store(true, Ordering::Relaxed);
+    let acknowledged = writer.join().expect("the writer ends well");
+    let growths = onlooker.join().expect("the onlooker ends well");
+    assert!(growths > 10, "only {growths} lists that have grown");
+    check_below((0..MEMBERS).map(|place| ensemble.at(place)), &acknowledged);
+}
+
+/// Waits until other groups have applied this number of items of the home group's streams, or more, as a member knows.
+fn await_items(host: &str, least: u64) {
+    let deadline = Instant::now() + WITHIN;
+    loop {
+        let told: Value = serde_json::from_str(&succeed(&["groups", "list", host, "--json"])).expect("JSON");
+        let groups = told["groups"].as_array().expect("groups are listed");
+        if groups.iter().filter_map(|group| group["items_applied"].as_u64()).sum::<u64>() >= least {
+            return;
+        }
+        assert!(Instant::now() < deadline, "no {least} items after {WITHIN:?}: {told}");
+        thread::sleep(POLL);
+    }
 }
 
 /// Waits until these members have all groups and lead them together, each at least `least` of them, and wait for nothing in any.
