@@ -95,6 +95,14 @@ pub(super) fn worlds() -> Vec<ModelWorld> {
         programs: [vec![Look, Look, Look], vec![Write(2), Write(0)], vec![Look, Write(1)]],
         ..base.clone()
     };
+    // Home relays a session's writes to one group after the other.
+    let relays = |mistake| Levels {
+        mistake,
+        clocks: [1, 0, 2],
+        changes: vec![decision(&[1]), decision(&[2]), set(1), set(2)],
+        programs: [vec![Look, Look, Look], vec![Write(0), Write(1), Look], vec![Look, Write(2), Write(3)]],
+        ..base.clone()
+    };
     // A group without writes.
     let idle = |mistake| Levels {
         mistake,
@@ -124,6 +132,11 @@ pub(super) fn worlds() -> Vec<ModelWorld> {
             "levels/writers",
             "sessions look, and write to one group after the other",
             writers(None),
+        ),
+        ModelWorld::holds(
+            "levels/relays",
+            "home relays writes of a session to one group after the other, before the first has them",
+            relays(None),
         ),
         ModelWorld::holds("levels/moves", "sessions move once to members that lag", moving(None)),
         ModelWorld::holds("levels/answers", "a znode is deleted, and its parent's ACL set", answers(None)),
@@ -178,6 +191,12 @@ pub(super) fn worlds() -> Vec<ModelWorld> {
             "an item that is not applied does not lower a level",
             ONE_ORDER,
             one(Some(Level(LevelRule::WithoutItems))),
+        ),
+        ModelWorld::finds(
+            "levels/relayed-without-items",
+            "the same, of writes that home relays",
+            ONE_ORDER,
+            relays(Some(Level(LevelRule::WithoutItems))),
         ),
         ModelWorld::finds(
             "levels/at-decision",
