@@ -208,18 +208,8 @@ fn children_of_a_split_point_are_spread_while_clients_write() {
 #[test]
 fn members_serve_groups_that_they_do_not_have() {
     const MEMBERS: usize = 5;
-    let groups = GROUPS.to_string();
     let ports: Vec<u16> = (0..MEMBERS).map(|_| free_port()).collect();
-    let settings = |number: usize| {
-        let own = [
-            ("paddock.group_count", groups.as_str()),
-            ("paddock.group_replicas", "3"),
-            ("paddock.split_points", "/app"),
-        ];
-        let own = own.map(|(key, value)| (key.to_owned(), value.to_owned()));
-        own.into_iter().chain(admin_settings(ports[number - 1])).collect()
-    };
-    let mut ensemble = Ensemble::start_each(MEMBERS, &server_lines(MEMBERS), settings);
+    let mut ensemble = start_with_three_replicas(&ports);
     let all = |ensemble: &Ensemble, least: usize| {
         // The home group, and three of the five others.
         await_groups((0..MEMBERS).map(|place| ensemble.at(place)), 4, least);
@@ -256,18 +246,8 @@ fn members_serve_groups_that_they_do_not_have() {
 #[test]
 fn writes_of_a_session_are_seen_in_its_order_whatever_groups_they_go_to() {
     const MEMBERS: usize = 5;
-    let groups = GROUPS.to_string();
     let ports: Vec<u16> = (0..MEMBERS).map(|_| free_port()).collect();
-    let settings = |number: usize| {
-        let own = [
-            ("paddock.group_count", groups.as_str()),
-            ("paddock.group_replicas", "3"),
-            ("paddock.split_points", "/app"),
-        ];
-        let own = own.map(|(key, value)| (key.to_owned(), value.to_owned()));
-        own.into_iter().chain(admin_settings(ports[number - 1])).collect()
-    };
-    let mut ensemble = Ensemble::start_each(MEMBERS, &server_lines(MEMBERS), settings);
+    let mut ensemble = start_with_three_replicas(&ports);
     name_administrator_of(&ensemble.hosts());
     await_groups((0..MEMBERS).map(|place| ensemble.at(place)), 4, 1);
     write(&ensemble.hosts(), "/app");
@@ -298,6 +278,21 @@ fn writes_of_a_session_are_seen_in_its_order_whatever_groups_they_go_to() {
     let growths = onlooker.join().expect("the onlooker ends well");
     assert!(growths > 10, "only {growths} lists that have grown");
     check_below((0..MEMBERS).map(|place| ensemble.at(place)), &acknowledged);
+}
+
+/// An ensemble whose groups beside the home group are on three members each, with `/app` as a split point. Each member has its HTTP interface at its port.
+fn start_with_three_replicas(ports: &[u16]) -> Ensemble {
+    let groups = GROUPS.to_string();
+    let settings = |number: usize| {
+        let own = [
+            ("paddock.group_count", groups.as_str()),
+            ("paddock.group_replicas", "3"),
+            ("paddock.split_points", "/app"),
+        ];
+        let own = own.map(|(key, value)| (key.to_owned(), value.to_owned()));
+        own.into_iter().chain(admin_settings(ports[number - 1])).collect()
+    };
+    Ensemble::start_each(ports.len(), &server_lines(ports.len()), settings)
 }
 
 /// Waits until other groups have applied this number of items of the home group's streams, or more, as a member knows.

@@ -83,13 +83,7 @@ impl GroupPair {
     /// The other group gets its items, and home the votes.
     pub(crate) fn send(&mut self) {
         loop {
-            let stream = self.home.streams().to_group(1).cloned().unwrap_or_default();
-            for (number, item) in stream.behind(self.sent) {
-                let (decided, bytes) = (item.decided, item.bytes.clone());
-                let item = StreamItem::decode(&mut Reader::new(&bytes)).unwrap();
-                between(&mut self.other, SessionId::NONE, GroupsCommand::Item { number, decided, item });
-                self.sent = number;
-            }
+            self.prepare();
             let Some((multi, group)) = self.home.awaited_votes().next() else { return };
             let vote = self.other.votes().find(|(of, _)| *of == multi).map(|(_, vote)| vote);
             let vote = GroupsCommand::Vote { multi, group, vote: vote.unwrap() };
@@ -130,8 +124,9 @@ impl GroupPair {
         &outcome.end
     }
 
+    /// The other group gets its items.
     pub(crate) fn prepare(&mut self) {
-        let stream = self.home.streams().to_group(1).cloned().unwrap();
+        let stream = self.home.streams().to_group(1).cloned().unwrap_or_default();
         for (number, item) in stream.behind(self.sent) {
             let (decided, item) = (item.decided, StreamItem::decode(&mut Reader::new(&item.bytes)).unwrap());
             between(&mut self.other, SessionId::NONE, GroupsCommand::Item { number, decided, item });

@@ -27,6 +27,12 @@ struct RecentChild {
     has_come: bool,
 }
 
+impl RecentChild {
+    fn is_child_of(&self, point: &str) -> bool {
+        parent_and_name(&self.path).is_some_and(|(parent, _)| parent == point)
+    }
+}
+
 /// A change of a znode's children, as it stands in the order of all groups.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ChildChange {
@@ -95,10 +101,8 @@ impl RecentChildren {
 
     /// The first change of a znode's children behind a zxid, as far as it is known.
     pub(crate) fn first_behind(&self, point: &str, zxid: Zxid) -> Option<ChildChange> {
-        let is_of_point =
-            |change: &&RecentChild| parent_and_name(&change.path).is_some_and(|(parent, _)| parent == point);
         let later = self.changes.iter().rev().take_while(|change| change.zxid > zxid);
-        let first = later.filter(is_of_point).last()?;
+        let first = later.filter(|change| change.is_child_of(point)).last()?;
         let RecentChild { zxid: place, stamp, is_of_decision, .. } = *first;
         Some(ChildChange { place, stamp, is_of_decision })
     }
@@ -111,18 +115,13 @@ impl RecentChildren {
     /// True if a transaction is to be seen as of a zxid in other groups, and not here.
     pub(crate) fn are_split_at(&self, point: &str, zxid: Zxid) -> bool {
         let mut later = self.changes.iter().rev().take_while(|change| change.zxid > zxid);
-        later.any(|change| {
-            change.elsewhere <= zxid
-                && parent_and_name(&change.path).is_some_and(|(parent, _)| parent == point)
-        })
+        later.any(|change| change.elsewhere <= zxid && change.is_child_of(point))
     }
 
     /// Zxid of the last change of a znode's children that is known until a zxid.
     pub(crate) fn last_until(&self, point: &str, zxid: Zxid) -> Option<Zxid> {
-        let is_of_point =
-            |change: &&RecentChild| parent_and_name(&change.path).is_some_and(|(parent, _)| parent == point);
         let mut earlier = self.changes.iter().rev().skip_while(|change| change.zxid > zxid);
-        earlier.find(is_of_point).map(|change| change.zxid)
+        earlier.find(|change| change.is_child_of(point)).map(|change| change.zxid)
     }
 
     /// Names of children of a znode that came (true) or went (false) behind a zxid, the latest first, with their zxids.
