@@ -41,10 +41,7 @@ pub(crate) enum HostQuestion {
 
 /// A command between groups, of a session or of none.
 pub(crate) fn session_command(session: SessionId, command: GroupsCommand<'_>) -> Vec<u8> {
-    let (mut body, mut bytes) = (Vec::new(), Vec::new());
-    command.encode(&mut body);
-    Command::encode(session, 0, IdList::NONE, GroupsCommand::OP, &body, &mut bytes);
-    bytes
+    Command::between_groups(session, IdList::NONE, &command)
 }
 
 /// A turn of the router.

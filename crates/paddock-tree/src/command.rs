@@ -4,7 +4,7 @@
 //! leader's time, and who the client is. Nothing else decides.
 
 use paddock_proto::jute::{Reader, Writer};
-use paddock_proto::{DecodeError, IdList, MemberNumber, OpCode, SessionId, Write};
+use paddock_proto::{DecodeError, GroupsCommand, IdList, MemberNumber, OpCode, SessionId, Write};
 
 /// One write, decoded from its bytes and borrowing from them.
 #[derive(Clone, Debug, PartialEq)]
@@ -54,6 +54,15 @@ impl<'a> Command<'a> {
         out.extend_from_slice(ids.wire());
         out.put_i32(op.code());
         out.extend_from_slice(body);
+    }
+
+    /// A command between groups, of a session or of none, with these identities.
+    pub fn between_groups(session: SessionId, ids: IdList<'_>, command: &GroupsCommand<'_>) -> Vec<u8> {
+        let mut body = Vec::with_capacity(command.encoded_len_about());
+        command.encode(&mut body);
+        let mut bytes = Vec::with_capacity(Command::encoded_len(ids, &body));
+        Command::encode(session, 0, ids, GroupsCommand::OP, &body, &mut bytes);
+        bytes
     }
 
     /// Marks an encoded command of a client with these identities, so that limits of quotas count for it.

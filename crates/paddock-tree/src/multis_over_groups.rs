@@ -276,10 +276,7 @@ impl Tree {
 
 /// The command with which a session asks the home group for a multi over several groups; `request` is the body of the client's.
 pub fn multi_over_groups(session: SessionId, ids: IdList<'_>, request: &[u8]) -> Vec<u8> {
-    let (mut body, mut command) = (Vec::new(), Vec::new());
-    GroupsCommand::Multi { request }.encode(&mut body);
-    Command::encode(session, 0, ids, GroupsCommand::OP, &body, &mut command);
-    command
+    Command::between_groups(session, ids, &GroupsCommand::Multi { request })
 }
 
 /// Body of the reply to a multi that these groups have carried out: each with the results of its own operations.

@@ -285,9 +285,8 @@ impl Member {
     }
 
     pub(super) fn submit_mark(&mut self, at: usize, at_least: Zxid) {
-        let (mut body, mut command) = (Vec::new(), Vec::new());
-        GroupsCommand::Mark { at_least }.encode(&mut body);
-        Command::encode(SessionId::NONE, 0, IdList::NONE, GroupsCommand::OP, &body, &mut command);
+        let mark = GroupsCommand::Mark { at_least };
+        let command = Command::between_groups(SessionId::NONE, IdList::NONE, &mark);
         self.replica(at).submit(&command);
     }
 

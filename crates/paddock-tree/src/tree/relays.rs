@@ -40,12 +40,7 @@ pub fn can_be_relayed(write: &Write<'_>) -> bool {
 
 /// The command with which a session asks the home group to relay a write; `request` is the body of the client's.
 pub fn relay_command(session: SessionId, ids: IdList<'_>, op: OpCode, request: &[u8]) -> Vec<u8> {
-    let relay = GroupsCommand::Relay { op, request };
-    let mut body = Vec::with_capacity(relay.encoded_len_about());
-    relay.encode(&mut body);
-    let mut command = Vec::with_capacity(Command::encoded_len(ids, &body));
-    Command::encode(session, 0, ids, GroupsCommand::OP, &body, &mut command);
-    command
+    Command::between_groups(session, ids, &GroupsCommand::Relay { op, request })
 }
 
 impl Tree {
