@@ -62,6 +62,8 @@ pub struct Router {
     are_spread: bool,
     /// They do since the last turn.
     is_beginning: bool,
+    /// Zxid of the home group when they began to. Clients that greeted before it, and so have no claim, have seen nothing newer.
+    spread_from: Zxid,
     /// Newest map of slots that was looked at.
     map: Zxid,
     /// Ticks for which more slots are to be expected to move.
@@ -111,6 +113,7 @@ impl Router {
             ready: BTreeSet::new(),
             are_spread: false,
             is_beginning: false,
+            spread_from: Zxid(0),
             map: Zxid(0),
             moving_ticks: 0,
             spread_since: BTreeMap::new(),
@@ -498,9 +501,10 @@ impl Router {
         if !self.are_spread && groups.points().are_spread() {
             (self.are_spread, self.is_beginning) = (true, false);
             let home = groups.home();
+            self.spread_from = home.tree().zxid();
             for (conn, one) in &mut self.conversations {
                 let watches = home.state.watches().has_any(*conn);
-                one.begin_spread(home.tree().zxid(), groups.numbers().filter(|_| watches));
+                one.begin_spread(self.spread_from, groups.numbers().filter(|_| watches));
             }
             self.ready.extend(self.conversations.keys());
         }
@@ -537,9 +541,9 @@ impl Router {
 
     /// The conversation of a connection, which begins with its first request: its client was shown what it has said, and may have been shown all up to `shown`.
     fn conversation(&mut self, conn: ConnId, shown: Zxid, groups: &Groups<'_>) -> &mut Conversation {
-        let Router { conversations, claims, .. } = self;
+        let Router { conversations, claims, spread_from, .. } = self;
         conversations.entry(conn).or_insert_with(|| {
-            let seen = claims.remove(&conn).unwrap_or_default().max(shown);
+            let seen = claims.remove(&conn).unwrap_or(*spread_from).max(shown);
             let watches = groups.home().state.watches().has_any(conn);
             let watched = groups.numbers().filter(|_| watches).collect();
             Conversation::new(conn, SessionId::NONE, seen, watched)
