@@ -108,6 +108,8 @@ impl RunPlan {
             clients.iter_mut().for_each(Habits::spread);
             let mut dice = Chance::of(seed, "writes everywhere");
             clients.iter_mut().filter(|_| dice.one_in(3)).for_each(Habits::write_everywhere);
+            let mut dice = Chance::of(seed, "watches that stay");
+            clients.iter_mut().filter(|_| dice.one_in(4)).for_each(Habits::keep_watches);
         }
         let mut dice = Chance::of(seed, "faults");
         let mut kinds = theme.faults(&mut dice);

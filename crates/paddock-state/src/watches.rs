@@ -383,13 +383,13 @@ impl Watches {
         found
     }
 
-    /// The connection is gone: it is told nothing more, and its watches count no more. They are removed by [`Watches::sweep`],
-    /// because there may be millions.
     /// True if the connection has watches, or had some.
     pub(crate) fn knows(&self, conn: ConnId) -> bool {
         self.watcher_at(self.hasher.hash_one(conn), conn).is_some()
     }
 
+    /// The connection is gone: it is told nothing more, and its watches count no more. They are removed by [`Watches::sweep`],
+    /// because there may be millions.
     pub(crate) fn drop_conn(&mut self, conn: ConnId) {
         self.identified.remove(&conn);
         if let Some(watcher) = self.watcher_of(conn) {

@@ -25,12 +25,19 @@ impl Conversation {
         self.watched.iter().copied().chain(pending).collect()
     }
 
-    /// The event of a watch on the children of a split point was told by the group that was first here. Its moment is that of the first change in any group.
+    /// The event of a watch on the children of a split point was told by the group that was first here. Its moment is that of the first change in any group. A watch that stays is
+    /// told of each change at its own moment.
     pub(super) fn look_at_lists(&mut self, turn: &Turn<'_, '_>) {
-        let mut earlier = Vec::new();
+        let (mut earlier, mut looked_at) = (Vec::new(), BTreeSet::new());
+        let watches = turn.groups.home().state.watches();
         for (key, event) in &self.events {
-            let Some(point) = point_of(event) else { continue };
-            let Some(as_of) = self.lists.get(point).or(turn.spread_since.get(point)) else { continue };
+            let Some(point) = point_of(event).filter(|point| turn.spread_since.contains_key(*point)) else {
+                continue;
+            };
+            let (is_first, stays) = (looked_at.insert(point), watches.stays_at(self.conn, point));
+            let listed = self.lists.get(point).filter(|_| is_first || !stays);
+            let since = turn.spread_since.get(point).filter(|_| !stays);
+            let Some(as_of) = listed.or(since) else { continue };
             let changes = turn.groups.numbers().filter_map(|group| {
                 let change = turn.groups.get(group)?.tree().first_child_change(point, *as_of)?;
                 Some(OrderMoment::of_child_change(group, change))

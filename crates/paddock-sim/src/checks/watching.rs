@@ -95,6 +95,25 @@ pub(crate) struct Watching {
     uncertain: Table,
     /// Events of which the client was not to be told by the identities that it had, and is told if they come behind those that it has shown since.
     late: Vec<(Zxid, ToldEvent)>,
+    /// Watches that stay and were set in some state up to one that is known.
+    begun: Vec<BegunWatch>,
+}
+
+/// A watch that stays. What has changed before it was set is not told, and in which state that was nobody says.
+#[derive(Clone, Debug)]
+struct BegunWatch {
+    path: String,
+    mode: AddWatchMode,
+    /// Changes up to here may be told; later ones have to be.
+    by: Zxid,
+}
+
+impl BegunWatch {
+    fn wakes(&self, kind: EventKind, path: &str) -> bool {
+        let mut table = Table::default();
+        table.insert_mode(&self.path, self.mode);
+        table.wakes(kind, path)
+    }
 }
 
 /// A setWatches that was answered.
@@ -163,7 +182,7 @@ impl Watching {
         let first = self.due.front().map(|(first, _)| *first);
         let next = self.due.iter().take_while(|(due, _)| Some(*due) == first);
         let place = next.take(if H::IS_ORDERED { 1 } else { usize::MAX }).position(|due| *due == found);
-        let is_possible = self.uncertain.wakes(kind, path);
+        let is_possible = self.uncertain.wakes(kind, path) || self.may_be_of_begun(zxid, kind, path);
         self.uncertain.forget_woken(kind, path);
         if place.is_none() && is_possible {
             self.known.forget_woken(kind, path);
@@ -212,6 +231,16 @@ impl Watching {
     /// True for an event that may be told, and need not be, because the client has shown an identity since its change.
     pub(crate) fn may_be_late(&self, zxid: Zxid, kind: EventKind, path: &str) -> bool {
         self.late.iter().any(|(at, told)| (*at, told.0, &*told.1) == (zxid, kind, path))
+    }
+
+    /// True for an event that a watch tells of which stays, and was set where znodes are spread.
+    pub(crate) fn has_begun(&self, kind: EventKind, path: &str) -> bool {
+        self.begun.iter().any(|one| one.wakes(kind, path))
+    }
+
+    /// True for an event that may be told, and need not be: it is of a watch that stays, and may have been set behind this change.
+    fn may_be_of_begun(&self, zxid: Zxid, kind: EventKind, path: &str) -> bool {
+        self.begun.iter().any(|one| zxid <= one.by && one.wakes(kind, path))
     }
 
     /// Moment of the first event that is due and was not told.
@@ -267,12 +296,15 @@ impl Watching {
         zxid: Zxid,
         (ids, later): (&[Id], &[Id]),
     ) {
-        while self.through < zxid && !self.held.is_empty() {
+        while self.through < zxid && !(self.held.is_empty() && self.begun.is_empty()) {
             let Some((next, changes)) = history.changes_behind(self.through) else { return };
             if next > zxid {
                 break;
             }
             self.through = next;
+            for one in self.begun.iter().filter(|one| one.by < next) {
+                self.held.insert_mode(&one.path, one.mode);
+            }
             for change in changes {
                 let (kind, path) = (change.kind, &*change.path);
                 if self.held.wakes(kind, path) && may_read(change, ids) {
@@ -325,6 +357,10 @@ impl Watching {
         one.play(history, self.through, ids);
         for due @ (zxid, (kind, path)) in &one.due {
             self.held.forget_woken(*kind, path);
+            if self.held.wakes(*kind, path) || self.due.contains(due) {
+                // One event is of all watches, of those that stay, too.
+                continue;
+            }
             let place = self.due.partition_point(|(known, _)| known <= zxid);
             self.due.insert(place, due.clone());
         }
@@ -343,10 +379,14 @@ impl Watching {
     }
 
     pub(crate) fn watch_mode(&mut self, path: &str, mode: AddWatchMode) {
-        match mode {
-            AddWatchMode::Persistent => self.watch(|table| &mut table.persistent, path),
-            AddWatchMode::PersistentRecursive => self.watch(|table| &mut table.recursive, path),
-        }
+        self.known.insert_mode(path, mode);
+        self.held.insert_mode(path, mode);
+    }
+
+    /// Sets a watch that stays, in a state that may be any up to this one.
+    pub(crate) fn watch_mode_by(&mut self, path: &str, mode: AddWatchMode, by: Zxid) {
+        self.known.insert_mode(path, mode);
+        self.begun.push(BegunWatch { path: path.to_owned(), mode, by });
     }
 
     /// The server says whether there is such a watch.
@@ -377,6 +417,7 @@ impl Watching {
         self.caught_up.clear();
         self.between.clear();
         self.late.clear();
+        self.begun.clear();
         self.is_setting = !self.known.is_empty();
     }
 
@@ -502,6 +543,14 @@ impl Table {
             [data, exist, persistent, recursive].into_iter().flatten().collect();
         let on_children: BTreeSet<&String> = [children, persistent].into_iter().flatten().collect();
         on_znodes.len() + on_children.len()
+    }
+
+    fn insert_mode(&mut self, path: &str, mode: AddWatchMode) {
+        let paths = match mode {
+            AddWatchMode::Persistent => &mut self.persistent,
+            AddWatchMode::PersistentRecursive => &mut self.recursive,
+        };
+        paths.insert(path.to_owned());
     }
 
     /// Watches in a request that sets them.

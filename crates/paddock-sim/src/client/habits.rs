@@ -53,6 +53,8 @@ pub(crate) struct Habits {
     lists: bool,
     /// The client asks for znodes that are spread over groups more than for others.
     is_spread: bool,
+    /// The client sets watches that stay, where znodes are spread over groups.
+    keeps_watches: bool,
     /// Now and then it shows another unknown user, until it may not.
     pub(crate) shows_strangers: bool,
     /// The client changes members, and knows of this many machines.
@@ -81,6 +83,7 @@ impl Habits {
             identifies_late: false,
             lists: false,
             is_spread: false,
+            keeps_watches: false,
             shows_strangers: false,
             changes_members_of: None,
             changes_from: 1,
@@ -125,6 +128,11 @@ impl Habits {
         self.may_only_read = false;
         self.extensions = Extensions::default();
         self.timeout_ms = self.timeout_ms.max(1000);
+    }
+
+    /// Watches of several znodes, and of whole subtrees, tell all that happens there.
+    pub(crate) fn keep_watches(&mut self) {
+        self.keeps_watches = true;
     }
 
     /// Many writes are under way together, from one group to the next.
@@ -173,7 +181,7 @@ impl Habits {
             return Ask::Write(mind.change_members(first, machines));
         }
         if self.is_spread {
-            return mind.ask_spread(self.writes, self.syncs, self.watches);
+            return mind.ask_spread((self.writes, self.syncs, self.watches), self.keeps_watches);
         }
         if mind.chance.permille(self.writes) {
             if speaks_clickhouse && mind.chance.one_in(20) {

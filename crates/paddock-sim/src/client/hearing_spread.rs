@@ -65,6 +65,7 @@ impl SimClient {
                 }
             }
             Ask::Read { question, watch: true } => self.note_watch(&question, header.error),
+            Ask::AddWatch { path, mode } if header.error.is_none() => self.watching.watch_mode(&path, mode),
             _ => {}
         }
         Ok(())

@@ -68,6 +68,11 @@ impl WatchTable {
         self.lock().is_told_of(conn, path, kind)
     }
 
+    /// True if a connection is told of each change of a znode's children, and not only of the next one.
+    pub fn stays_at(&self, conn: ConnId, path: &str) -> bool {
+        self.lock().contains(conn, path, WatcherKind::Persistent)
+    }
+
     /// A connection watches a znode and its children no more.
     pub fn unwatch(&self, conn: ConnId, path: &str) {
         self.lock().remove(conn, path, WatcherKind::Any);

@@ -57,5 +57,9 @@ fn a_client_is_told_of_nothing_that_lies_behind_what_a_group_lacks_in_which_it_w
 fn a_client_that_greeted_before_znodes_were_spread_is_shown_nothing_older_than_their_beginning() {
     let newest = home().tree().zxid();
     assert_eq!(told_after(None, &[(false, false)]), [Some(newest)]);
-    assert_eq!(told_after(None, &[(true, false)]), [None], "the other group lacks what the client may have seen");
+    assert_eq!(
+        told_after(None, &[(true, false)]),
+        [None],
+        "the other group lacks what the client may have seen"
+    );
 }

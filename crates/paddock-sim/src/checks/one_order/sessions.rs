@@ -96,8 +96,11 @@ impl JudgedClient {
         if zxid == Zxid::NONE {
             return self.watching.tell(order, zxid, kind, path, &self.ids);
         }
-        // One event tells of the first change, and may have the zxid of another. Of a watch of which it is not known whether the member holds it, no change was due.
-        let is_open = self.watching.is_setting() || self.watching.is_uncertain(kind, path);
+        // One event tells of the first change, and may have the zxid of another; those of a watch that stays have their own. Of a watch of which it is not known whether the member holds it,
+        // no change was due.
+        let is_open = self.watching.is_setting()
+            || self.watching.is_uncertain(kind, path)
+            || self.watching.has_begun(kind, path);
         let due = order.changed_with(zxid, kind, path);
         let due = due.filter(|due| is_open || self.watching.may_be_late(*due, kind, path));
         let due = due.or_else(|| self.watching.next_due(order, kind, path, &self.ids));
@@ -181,7 +184,12 @@ impl JudgedClient {
                 };
                 self.watching.set_again(&again, order, &request.ids)?;
             }
-            Ask::WhoAmI | Ask::AddWatch { .. } | Ask::CheckWatches { .. } | Ask::RemoveWatches { .. } => {}
+            Ask::AddWatch { path, mode } => {
+                ensure!(header.error.is_none(), ANSWERS, "{:?} is answered {:?}", request.ask, header.error);
+                let by = self.position.max(order.before(answered.latest.next()));
+                self.watching.watch_mode_by(path, *mode, Zxid(by as i64));
+            }
+            Ask::WhoAmI | Ask::CheckWatches { .. } | Ask::RemoveWatches { .. } => {}
         }
         Ok(())
     }

@@ -1,6 +1,6 @@
 //! Watches that are set again where znodes are spread over groups: each in some state between that of the answer's zxid and the last that any member had.
 
-use paddock_proto::{EventKind, Id, Zxid};
+use paddock_proto::{AddWatchMode, EventKind, Id, Zxid};
 use paddock_tree::Change;
 
 use super::{CHECKER, FoundAgain, SetAgain, Table, ToldEvent, WatchedHistory, Watching, may_read};
@@ -103,9 +103,11 @@ impl Watching {
         uncertain.children.extend(hidden.children.extract_if(.., |path| is_hidden_unclear(path)));
         left.data.append(&mut hidden.data);
         left.children.append(&mut hidden.children);
-        left.persistent = std::mem::take(&mut self.known.persistent);
-        left.recursive = std::mem::take(&mut self.known.recursive);
+        let persistent = std::mem::take(&mut self.known.persistent);
+        let recursive = std::mem::take(&mut self.known.recursive);
         (self.known, self.held, self.through) = (left.clone(), left, now);
+        persistent.iter().for_each(|path| self.watch_mode_by(path, AddWatchMode::Persistent, latest));
+        recursive.iter().for_each(|path| self.watch_mode_by(path, AddWatchMode::PersistentRecursive, latest));
         self.known.data.extend(uncertain.data.iter().cloned());
         self.known.exist.extend(uncertain.exist.iter().cloned());
         self.known.children.extend(uncertain.children.iter().cloned());

@@ -10,7 +10,11 @@ use crate::names;
 const CHILDREN: [&str; 6] = ["x", "y", "z", "u", "v", "w"];
 
 impl Mind<'_> {
-    pub(super) fn ask_spread(&mut self, writes: u64, syncs: u64, watches: u64) -> Ask {
+    pub(super) fn ask_spread(
+        &mut self,
+        (writes, syncs, watches): (u64, u64, u64),
+        keeps_watches: bool,
+    ) -> Ask {
         if self.chance.permille(writes) {
             return Ask::Write(self.write_spread());
         }
@@ -24,12 +28,23 @@ impl Mind<'_> {
             10..13 => Question::GetChildren { path },
             13..15 => Question::GetChildren2 { path },
             15 => Question::GetAcl { path },
+            16 if keeps_watches => return self.add_watch(),
             16 => return Ask::WhoAmI,
             17 => Question::GetChildren { path: self.split_point() },
             18 => Question::GetChildren2 { path: self.split_point() },
             _ => Question::Exists { path: self.split_point() },
         };
         Ask::Read { question, watch: self.chance.permille(watches) }
+    }
+
+    /// A watch that stays, below a split point, at one, or above all of them.
+    fn add_watch(&mut self) -> Ask {
+        let path = match self.chance.below(8) {
+            0..4 => self.spread_path(),
+            4..7 => self.split_point(),
+            _ => "/".to_owned(),
+        };
+        Ask::AddWatch { path, mode: self.mode() }
     }
 
     fn write_spread(&mut self) -> Wish {
