@@ -473,9 +473,9 @@ impl HostTurn<'_, '_> {
                 let client = self.client(client, hosted);
                 let (tree, points) = (self.view.tree(), self.groups.points());
                 let watched = queries.iter().filter_map(|query| query.watched());
-                watched.for_each(|path| {
+                watched.for_each(|(path, mode)| {
                     // A guest keeps to its own limits.
-                    self.view.state.watches().watch_all_of(&client, path);
+                    self.view.state.watches().watch_for_guest(&client, path, mode);
                 });
                 let answer = |query: &crate::parts::PartQuery| {
                     query.answer((self.group, tree), points, &client, *as_of)

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use paddock_proto::jute::{Reader, Writer};
-use paddock_proto::{DecodeError, ErrorCode, Perms, Read, Stat, Zxid};
+use paddock_proto::{AddWatchMode, DecodeError, ErrorCode, Perms, Read, Stat, Zxid};
 use paddock_state::{Client, ZnodeMarks};
 use paddock_tree::{Asker, ChildrenAsOf, Guess, SplitPoint, SplitPoints, Tree, ZnodeKind, allows};
 
@@ -40,6 +40,11 @@ pub(crate) enum PartQuery {
     Marks {
         path: String,
     },
+    /// The client is to be told of all that happens to a znode and its children, or to everything at and below it.
+    Watch {
+        path: String,
+        is_recursive: bool,
+    },
 }
 
 /// The answer of one group to a [`PartQuery`].
@@ -58,6 +63,8 @@ pub(crate) enum GroupPart {
     },
     /// `None` if it is not this group's.
     Marks(Option<Option<ZnodeMarks>>),
+    /// The watch is set.
+    Watched,
 }
 
 /// Children of a split point in one group.
@@ -132,6 +139,7 @@ impl PartQuery {
                 let is_here = points.get(path).is_some() || tree.has_place_of(path);
                 GroupPart::Marks(is_here.then(|| ZnodeMarks::of(tree, path, client)))
             }
+            PartQuery::Watch { .. } => GroupPart::Watched,
         }
     }
 
@@ -143,14 +151,18 @@ impl PartQuery {
             | PartQuery::Ephemerals { path }
             | PartQuery::Descendants { path }
             | PartQuery::Recursive { path, .. }
-            | PartQuery::Marks { path } => path,
+            | PartQuery::Marks { path }
+            | PartQuery::Watch { path, .. } => path,
         }
     }
 
-    /// The path that is to be watched in the group.
-    pub(crate) fn watched(&self) -> Option<&str> {
+    /// The path that a host is to watch in the group, and the mode in which it does: all that can wake a watch of the client is to come from there.
+    pub(crate) fn watched(&self) -> Option<(&str, AddWatchMode)> {
         match self {
-            PartQuery::Children { path, watch: true, .. } | PartQuery::Marks { path } => Some(path),
+            PartQuery::Children { path, watch: true, .. }
+            | PartQuery::Marks { path }
+            | PartQuery::Watch { path, is_recursive: false } => Some((path, AddWatchMode::Persistent)),
+            PartQuery::Watch { path, is_recursive: true } => Some((path, AddWatchMode::PersistentRecursive)),
             _ => None,
         }
     }
@@ -225,6 +237,10 @@ impl PartQuery {
                 out.put_i32(*nodes_max as i32);
             }
             PartQuery::Marks { path } => put_tagged(out, 6, path),
+            PartQuery::Watch { path, is_recursive } => {
+                put_tagged(out, 7, path);
+                out.put_bool(*is_recursive);
+            }
         }
     }
 
@@ -242,6 +258,7 @@ impl PartQuery {
             4 => PartQuery::Descendants { path },
             5 => PartQuery::Recursive { path, nodes_max: reader.i32()? as u32 },
             6 => PartQuery::Marks { path },
+            7 => PartQuery::Watch { path, is_recursive: reader.bool()? },
             other => return Err(unknown("question to a group", other)),
         })
     }
@@ -283,6 +300,7 @@ impl GroupPart {
                     out.put_bool(may_read);
                 }
             }
+            GroupPart::Watched => out.push(5),
         }
     }
 
@@ -307,6 +325,7 @@ impl GroupPart {
                 let marks = if is_there { Some(marks(reader)?) } else { None };
                 GroupPart::Marks(is_here.then_some(marks))
             }
+            5 => GroupPart::Watched,
             other => return Err(unknown("answer of a group", other)),
         })
     }

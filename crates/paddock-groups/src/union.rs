@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use paddock_proto::jute::{Reader, Writer};
 use paddock_proto::{
-    ChildFilter, ErrorCode, EventKind, OpCode, Read, Request, SetWatches, Stat, WatchEvent, WatchRequest,
-    Zxid,
+    AddWatchMode, ChildFilter, ErrorCode, EventKind, OpCode, Read, Request, SetWatches, Stat, WatchEvent,
+    WatchRequest, Zxid,
 };
 use paddock_state::{Client, ZnodeMarks};
 use paddock_tree::{Asker, ChildrenAsOf, Guess, multi_read};
@@ -95,7 +95,28 @@ impl<'a> Union<'a> {
                 self.set_watches(watches, events);
                 Ok(())
             }
-            other => self.groups.home().state.answer_body(self.client, other, Guess::NONE, out),
+            other => {
+                if let Request::Watch(WatchRequest::Add { path, mode }) = other {
+                    self.watch_at_hosts(path, *mode);
+                }
+                if self.is_incomplete() {
+                    return Ok(());
+                }
+                self.groups.home().state.answer_body(self.client, other, Guess::NONE, out)
+            }
+        }
+    }
+
+    /// Has the hosts of groups that are not here tell what happens at a path, which may be at or above a split point. The replicas that are here do without being asked.
+    fn watch_at_hosts(&mut self, path: &str, mode: AddWatchMode) {
+        let points = self.groups.points();
+        let (own, map) = points.place_of(path);
+        self.need(map);
+        self.has_left |= points.is_leaving(path);
+        let groups = if points.are_spread_below(path) { self.groups.numbers() } else { own..own + 1 };
+        for group in groups {
+            let is_recursive = mode == AddWatchMode::PersistentRecursive;
+            self.part(group, PartQuery::Watch { path: path.to_owned(), is_recursive });
         }
     }
 
@@ -376,6 +397,10 @@ impl<'a> Union<'a> {
         let mut marks = BTreeMap::new();
         for path in asked.data.iter().chain(&asked.exist).chain(&asked.child) {
             marks.insert(*path, self.marks(path));
+        }
+        asked.persistent.iter().for_each(|path| self.watch_at_hosts(path, AddWatchMode::Persistent));
+        for path in &asked.persistent_recursive {
+            self.watch_at_hosts(path, AddWatchMode::PersistentRecursive);
         }
         if !self.is_incomplete() {
             let known = |path: &str| marks.get(path).copied().flatten();

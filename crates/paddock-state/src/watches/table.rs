@@ -53,9 +53,9 @@ impl WatchTable {
         self.lock().may_hear(conn, readers)
     }
 
-    /// Tells a connection of all changes of a znode and its children from now on. Returns false if there may be no more watches.
-    pub fn watch_all_of(&self, client: &Client, path: &str) -> bool {
-        self.lock().add_mode(client, path, AddWatchMode::Persistent)
+    /// Tells a connection of another member of all changes of a znode and its children, or of all below it, from now on. Returns false if there may be no more watches.
+    pub fn watch_for_guest(&self, client: &Client, path: &str, mode: AddWatchMode) -> bool {
+        self.lock().add_mode(client, path, mode)
     }
 
     /// True if a connection watches a znode or its children, in whatever mode.
