@@ -208,8 +208,15 @@ impl Conversation {
         self.requests.is_empty() && self.events.is_empty() && self.unheard.is_empty()
     }
 
-    pub(crate) fn watches(&self) -> bool {
-        !self.watched.is_empty()
+    /// True if a request is under way, or answered, that sets a watch of paths which are meant, or may.
+    pub(crate) fn is_about_to_watch_at(&self, is_meant: impl Fn(&str) -> bool) -> bool {
+        self.requests.iter().any(|asked| match &asked.what {
+            What::Read(read) if !matches!(asked.stage, RequestStage::Waiting) => {
+                sets_watch(read.op, &read.body, read.client.dialect)
+                    && telling::watched_path(read).is_none_or(&is_meant)
+            }
+            _ => false,
+        })
     }
 
     /// The map has changed: what is watched may lie in any group.
@@ -431,7 +438,8 @@ impl Conversation {
             // What came before this answer is in it. What comes behind it is for the watch.
             self.held_events.retain(|(of, _)| *of != group);
             answer.sets_watch_in = Some(group);
-            self.watched.insert(group);
+            // Where the znode lies the home group says.
+            self.watched.extend([0, group]);
         }
     }
 

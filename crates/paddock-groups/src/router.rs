@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use paddock_proto::{MemberNumber, Password, SessionId, Zxid};
 use paddock_state::{ClientInput, ConnId, Connected, Outboxes, Parcel, Slot};
-use paddock_tree::{AppliedItem, Command, Origin, RelayedAnswer, SplitPoints};
+use paddock_tree::{AppliedItem, Command, Origin, RelayedAnswer, SlotMaps, SplitPoints};
 
 use crate::answer::{is_misplaced, zxid_of};
 use crate::away::Guests;
@@ -66,6 +66,8 @@ pub struct Router {
     spread_from: Zxid,
     /// Newest map of slots that was looked at.
     map: Zxid,
+    /// Groups of the slots by that map.
+    slots: SlotMaps,
     /// Ticks for which more slots are to be expected to move.
     moving_ticks: u32,
     /// Split points with children in several groups, each with the stamp from which on that has been so, as far as it was looked at.
@@ -115,6 +117,7 @@ impl Router {
             is_beginning: false,
             spread_from: Zxid(0),
             map: Zxid(0),
+            slots: SlotMaps::default(),
             moving_ticks: 0,
             spread_since: BTreeMap::new(),
             is_changed: false,
@@ -514,14 +517,10 @@ impl Router {
         if newest > self.map {
             self.map = newest;
             self.follow_spread(groups.points());
-            // Hosts do not take watches over from each other, or from a group that is here: their clients set them again.
             if groups.numbers().any(|group| groups.get(group).is_none()) {
-                // Some may have been set before there was a router.
-                let watching = self.conversations.iter().filter(|(_, one)| one.watches());
-                let watching = watching.map(|(conn, _)| *conn);
-                let conns: BTreeSet<ConnId> = watching.chain(watchers(groups.home())).collect();
-                conns.into_iter().for_each(|conn| self.close(conn));
+                self.close_moved_watchers(groups);
             }
+            self.slots = groups.points().slot_maps();
             for one in self.conversations.values_mut() {
                 one.watch_all(groups.numbers());
                 one.keep_lists(|point| self.spread_since.contains_key(point));

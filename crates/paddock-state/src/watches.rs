@@ -287,6 +287,14 @@ impl Watches {
         Some(entries.map(|watcher| (watcher.client.conn, watcher.client.session)).collect())
     }
 
+    /// Connections that watch paths which are meant, or their children: those of one slice; `None` behind the last one. Connections that are gone may be among them.
+    pub(crate) fn watchers_at(&self, slice: usize, is_meant: impl Fn(&str) -> bool) -> Option<Vec<ConnId>> {
+        let any = Interest { data: Modes::ALL, children: Modes::ALL };
+        let entries = self.paths.entries(slice)?.filter(|watches| is_meant(watches.path()));
+        let watchers = entries.flat_map(|watches| watches.watchers(any));
+        Some(watchers.map(|watcher| self.watchers.get(watcher).client.conn).collect())
+    }
+
     /// Paths whose znodes are watched, not only their children, and by which connections: those of one slice; `None` behind the
     /// last one. Connections that are gone may be among them.
     pub(crate) fn watched_paths(&self, slice: usize) -> Option<Vec<(Arc<str>, Vec<ConnId>)>> {
@@ -364,9 +372,12 @@ impl Watches {
         let has = |path: &str, wanted: Interest| {
             self.interest(conn, path).is_some_and(|interest| interest.has(wanted))
         };
-        let above = path.char_indices().filter(|(_, char)| *char == '/').map(|(at, _)| &path[..at.max(1)]);
+        let mut above =
+            path.char_indices().filter(|(_, char)| *char == '/').map(|(at, _)| &path[..at.max(1)]);
+        // A watch of a subtree is told of children by their own events.
+        let is_own = kind != EventKind::NodeChildrenChanged;
         has(path, woken_by(kind))
-            || above.into_iter().any(|above| has(above, interest_of(AddWatchMode::PersistentRecursive)))
+            || is_own && above.any(|above| has(above, interest_of(AddWatchMode::PersistentRecursive)))
     }
 
     pub(crate) fn contains(&self, conn: ConnId, path: &str, kind: WatcherKind) -> bool {

@@ -90,7 +90,7 @@ pub use roster::Roster;
 pub use session::is_proof;
 pub use snapshot::{SNAPSHOT_FORMATS, SnapshotScan};
 pub use split_points::{
-    LeavingSlots, SLOTS, SlotMap, SplitPathError, SplitPaths, SplitPoint, SplitPoints, slot_of,
+    LeavingSlots, SLOTS, SlotMap, SlotMaps, SplitPathError, SplitPaths, SplitPoint, SplitPoints, slot_of,
 };
 pub use store::{Copied, Znode, ZnodeKind};
 pub use streams::{ItemStream, PendingItem, Streams};

@@ -186,7 +186,32 @@ pub struct SplitPoints {
     by_path: BTreeMap<String, SplitPoint>,
 }
 
+/// Groups of the slots of all split points, as they were at some moment.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SlotMaps {
+    by_path: BTreeMap<String, SlotMap>,
+}
+
+impl SlotMaps {
+    /// Group that a znode belonged to.
+    pub fn group_of(&self, path: &str) -> u32 {
+        let place = ancestor_in(&self.by_path, path);
+        place.and_then(|(slots, name)| Some(slots.group(slot_of(name)?))).unwrap_or(0)
+    }
+
+    /// True if a split point had slots outside the home group.
+    pub fn is_spread(&self, point: &str) -> bool {
+        self.by_path.get(point).is_some_and(|slots| !slots.is_home())
+    }
+}
+
 impl SplitPoints {
+    /// Groups of the slots of all of them, as they are now.
+    pub fn slot_maps(&self) -> SlotMaps {
+        let by_path = self.by_path.iter().map(|(path, point)| (path.clone(), point.slots.clone()));
+        SlotMaps { by_path: by_path.collect() }
+    }
+
     /// All of them with their paths, in the order of the paths.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &SplitPoint)> {
         self.by_path.iter().map(|(path, point)| (path.as_str(), point))

@@ -323,8 +323,14 @@ impl Conversation {
             result
         });
         let mut answer = RoutedAnswer::new(bytes);
+        let mut lists = watched_lists(read.op, &read.body, read.client.dialect);
+        // What was told in front of the answer, or refused, is not watched. The event behind an answer is that of its watch.
+        let watches = turn.groups.home().state.watches();
+        let is_told = |path: &str| watches.is_told_of(self.conn, path, EventKind::NodeChildrenChanged);
+        for path in lists.extract_if(.., |path| event.is_none() && !is_told(path)) {
+            self.lists.remove(&path);
+        }
         answer.event = event;
-        let lists = watched_lists(read.op, &read.body, read.client.dialect);
         if sets_watch(read.op, &read.body, read.client.dialect) {
             self.watched.extend(all.iter());
         }

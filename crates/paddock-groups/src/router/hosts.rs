@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use paddock_proto::{GroupsCommand, MemberNumber, SessionId, Zxid};
+use paddock_proto::{GroupsCommand, MemberNumber, SessionId, Zxid, is_at_or_below};
 use paddock_state::{Client, ClientInput, ConnId};
-use paddock_tree::{Command, Tree};
+use paddock_tree::{Command, SplitPoint, Tree};
 
 use super::{Replicas, Router, watchers};
 use crate::away::{GuestLetter, GuestRequest, Guests, NewsOfHost, PendingQuestion, SessionStanding};
@@ -12,6 +12,9 @@ use crate::moment::NewItems;
 use crate::turn::{HostQuestion, Order, session_command};
 use crate::under_way::{HandedBy, UnderWay};
 use crate::view::{GroupView, Groups};
+
+/// Watches of a member above which it does not look for those whose znodes have moved: it would keep clients waiting, and all connections that watch are closed.
+const WATCHES_LOOKED_AT_MAX: usize = 200_000;
 
 /// Members that can be the hosts of groups that are not here, the best ones first.
 pub type HostChoice = BTreeMap<u32, Vec<MemberNumber>>;
@@ -85,6 +88,28 @@ impl Router {
         let unknown = watchers(home).filter(|conn| !self.conversations.contains_key(conn));
         let conns: BTreeSet<ConnId> = needing.map(|(conn, _)| *conn).chain(unknown).collect();
         conns.into_iter().for_each(|conn| self.close(conn));
+    }
+
+    /// The map of slots has changed. Hosts do not take watches over from each other, or from a group that is here: the connections that watch what has moved, or a split point that was not
+    /// spread before, are closed, and their clients set their watches again.
+    pub(super) fn close_moved_watchers(&mut self, groups: &Groups<'_>) {
+        let (points, before) = (groups.points(), &self.slots);
+        let are_here = |former: u32, group: u32| groups.get(former).is_some() && groups.get(group).is_some();
+        let newly_spread =
+            |(point, now): &(&str, &SplitPoint)| !now.slots().is_home() && !before.is_spread(point);
+        let newly_spread: Vec<&str> = points.iter().filter(newly_spread).map(|(point, _)| point).collect();
+        let has_moved = |path: &str| {
+            let (former, group) = (before.group_of(path), points.group_of(path));
+            former != group && !are_here(former, group)
+                || newly_spread.iter().any(|point| is_at_or_below(point, path))
+        };
+        let watches = groups.home().state.watches();
+        let is_all = watches.count() > WATCHES_LOOKED_AT_MAX;
+        let is_meant = |path: &str| is_all || has_moved(path);
+        let set = (0..).map_while(|slice| watches.watchers_at(slice, is_meant)).flatten();
+        let about_to = self.conversations.iter().filter(|(_, one)| one.is_about_to_watch_at(is_meant));
+        let conns: BTreeSet<ConnId> = set.chain(about_to.map(|(conn, _)| *conn)).collect();
+        conns.into_iter().filter(|conn| !conn.is_of_guest()).for_each(|conn| self.close(conn));
     }
 
     /// Takes everything that hosts have said, in its order.

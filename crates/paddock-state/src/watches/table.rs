@@ -115,6 +115,11 @@ impl WatchTable {
         self.lock().watchers(slice)
     }
 
+    /// Connections that watch paths which are meant, in whatever mode, in slices as of [`WatchTable::watchers`]. Connections that are gone may be among them.
+    pub fn watchers_at(&self, slice: usize, is_meant: impl Fn(&str) -> bool) -> Option<Vec<ConnId>> {
+        self.lock().watchers_at(slice, is_meant)
+    }
+
     /// Paths whose znodes are watched, each with the connections that do, in slices as of [`WatchTable::watchers`]. Connections that are
     /// gone may be among them.
     pub fn paths(&self, slice: usize) -> Option<Vec<(Arc<str>, Vec<ConnId>)>> {
