@@ -1,4 +1,5 @@
 mod handed_writes;
+mod kept_watches;
 mod placement;
 mod read_only;
 mod relayed_writes;

@@ -206,7 +206,8 @@ impl Watching {
             |change: &Change<'_>| change.kind == kind && *change.path == *path && may_read(change, ids);
         let due = self.due.iter().find(|(_, told)| (told.0, &*told.1) == (kind, path));
         let is_here = |at: Zxid| history.changes_at(at).is_some_and(|changes| changes.iter().any(is_it));
-        let here = Some(self.through).filter(|at| self.uncertain.wakes(kind, path) && is_here(*at));
+        let may_be_here = self.uncertain.wakes(kind, path) || self.may_be_of_begun(self.through, kind, path);
+        let here = Some(self.through).filter(|at| may_be_here && is_here(*at));
         let mut next = due.map(|(zxid, _)| *zxid).or(here);
         let mut at = self.through;
         while next.is_none() {

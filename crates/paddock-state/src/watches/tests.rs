@@ -35,6 +35,17 @@ fn summary(connections: usize, paths: usize, watches: usize) -> WatchSummary {
 }
 
 #[test]
+fn a_watch_of_a_subtree_is_told_of_children_by_their_own_events() {
+    let (client, mut watches) = (client(1), Watches::default());
+    watches.add_mode(&client, "/a", AddWatchMode::PersistentRecursive);
+    for kind in [EventKind::NodeCreated, EventKind::NodeDeleted, EventKind::NodeDataChanged] {
+        assert!(watches.is_told_of(client.conn, "/a/b", kind), "{kind:?}");
+    }
+    assert!(!watches.is_told_of(client.conn, "/a/b", EventKind::NodeChildrenChanged));
+    assert_eq!(told(&mut watches, "/a/b", EventKind::NodeChildrenChanged), []);
+}
+
+#[test]
 fn watches_of_a_connection_that_is_gone_count_no_more_and_are_removed_in_slices() {
     const PATHS: u64 = 20_000;
     let (many, few) = (client(1), client(2));

@@ -25,7 +25,7 @@ impl RoutedPair {
     }
 }
 
-fn watched_list(path: &str) -> Vec<u8> {
+pub(super) fn watched_list(path: &str) -> Vec<u8> {
     let mut body = Vec::new();
     encode::path_and_watch(&mut body, path, true);
     body
