@@ -51,7 +51,7 @@ pub(crate) struct Conversation {
     event_place: Zxid,
     /// Events of groups that have answered, or given their parts of an answer, for a client that does not watch yet: it does when the answer leaves, or is
     /// put together.
-    held_events: Vec<(u32, Vec<u8>)>,
+    held_events: Vec<HeldEvent>,
     /// Events that a host has told before the home group's replica here had come as far, of znodes that the client could not read: the identity counts that
     /// it has shown by then.
     unheard: Vec<UnheardEvent>,
@@ -104,11 +104,18 @@ struct WatchedBefore {
     events_taken: u64,
 }
 
+/// An event of a host, for a watch that does not count yet.
+#[derive(Debug)]
+struct HeldEvent {
+    moment: OrderMoment,
+    /// The event, and those who may hear of it.
+    bytes: Vec<u8>,
+}
+
 /// An event of a znode that its client could not read when it came.
 #[derive(Debug)]
 struct UnheardEvent {
-    group: u32,
-    stamp: Zxid,
+    moment: OrderMoment,
     frame: Vec<u8>,
     readers: Vec<Acl>,
 }
@@ -333,8 +340,12 @@ impl Conversation {
 
     /// A group has told an event with this stamp.
     pub(crate) fn take_event(&mut self, group: u32, stamp: Zxid, bytes: Vec<u8>) {
+        self.take_event_at(OrderMoment::of_change(group, stamp), bytes);
+    }
+
+    fn take_event_at(&mut self, moment: OrderMoment, bytes: Vec<u8>) {
         self.events_taken += 1;
-        self.events.insert((OrderMoment::of_change(group, stamp), self.events_taken), bytes);
+        self.events.insert((moment, self.events_taken), bytes);
     }
 
     /// A group has applied items: what came before one, and from it, comes no later than the decision.
@@ -345,12 +356,14 @@ impl Conversation {
                 self.events.insert((moment, key.1), event);
             }
         }
-        for asked in &mut self.requests {
-            if let RequestStage::Answered { answer, .. } = &mut asked.stage
-                && let Some(moment) = items.pull(answer.moment)
-            {
-                answer.moment = moment;
-            }
+        let held = self.held_events.iter_mut().map(|event| &mut event.moment);
+        let unheard = self.unheard.iter_mut().map(|event| &mut event.moment);
+        let answers = self.requests.iter_mut().filter_map(|asked| match &mut asked.stage {
+            RequestStage::Answered { answer, .. } => Some(&mut answer.moment),
+            _ => None,
+        });
+        for moment in held.chain(unheard).chain(answers) {
+            *moment = items.pull(*moment).unwrap_or(*moment);
         }
     }
 
@@ -436,7 +449,7 @@ impl Conversation {
         }
         if sets_watch(read.op, &read.body, read.client.dialect) {
             // What came before this answer is in it. What comes behind it is for the watch.
-            self.held_events.retain(|(of, _)| *of != group);
+            self.held_events.retain(|event| event.moment.group != group);
             answer.sets_watch_in = Some(group);
             // Where the znode lies the home group says.
             self.watched.extend([0, group]);
@@ -460,9 +473,17 @@ impl Conversation {
         bytes: Vec<u8>,
         groups: &Groups<'_>,
     ) -> Option<String> {
+        let (frame, _) = guest_event::split(&bytes).ok()?;
+        let moment = OrderMoment::of_change(group, event_in(frame)?.zxid);
+        self.take_held_event(HeldEvent { moment, bytes }, groups)
+    }
+
+    fn take_held_event(&mut self, event: HeldEvent, groups: &Groups<'_>) -> Option<String> {
+        let HeldEvent { moment, bytes } = event;
+        let (group, stamp) = (moment.group, moment.stamp());
         let (frame, readers) = guest_event::split(&bytes).ok()?;
         let event = event_in(frame)?;
-        let (kind, path, stamp) = (event.kind, event.path.to_owned(), event.zxid);
+        let (kind, path) = (event.kind, event.path.to_owned());
         let is_list = kind == EventKind::NodeChildrenChanged;
         if is_list && self.lists.get(&path).is_some_and(|as_of| stamp <= *as_of) {
             return None;
@@ -473,12 +494,12 @@ impl Conversation {
             Woken::Unheard => {
                 if stamp > groups.home().tree().zxid() {
                     let (frame, readers) = (frame.to_vec(), readers.unwrap_or_default());
-                    self.unheard.push(UnheardEvent { group, stamp, frame, readers });
+                    self.unheard.push(UnheardEvent { moment, frame, readers });
                 }
                 return None;
             }
             Woken::Told => {
-                self.take_event(group, stamp, frame.to_vec());
+                self.take_event_at(moment, frame.to_vec());
                 return None;
             }
         }
@@ -488,10 +509,9 @@ impl Conversation {
             _ => false,
         };
         if may_watch {
-            self.held_events.push((group, bytes));
+            self.held_events.push(HeldEvent { moment, bytes });
             return None;
         }
-        let moment = OrderMoment::of_change(group, stamp);
         let told = self.events.iter().find(|(_, told)| is_list && telling::point_of(told) == Some(&path));
         if let Some((key, _)) = told.filter(|((told, _), _)| moment < *told) {
             // The event of another group's change, of the same watch, is here already, and that change was later.

@@ -56,8 +56,9 @@ impl Conversation {
         if self.held_events.is_empty() || self.is_about_to_watch() {
             return false;
         }
-        for (group, event) in std::mem::take(&mut self.held_events) {
-            if let Some(path) = self.take_event_of_host(group, event, &turn.groups) {
+        for event in std::mem::take(&mut self.held_events) {
+            let group = event.moment.group;
+            if let Some(path) = self.take_held_event(event, &turn.groups) {
                 turn.ask(group, HostQuestion::Unwatch { conn: self.conn, path });
             }
         }
@@ -68,10 +69,10 @@ impl Conversation {
     pub(super) fn hear_unheard(&mut self, turn: &Turn<'_, '_>) {
         let home = turn.groups.home();
         let zxid = home.tree().zxid();
-        let due: Vec<_> = self.unheard.extract_if(.., |event| event.stamp <= zxid).collect();
-        for UnheardEvent { group, stamp, frame, readers } in due {
+        let due: Vec<_> = self.unheard.extract_if(.., |event| event.moment.stamp() <= zxid).collect();
+        for UnheardEvent { moment, frame, readers } in due {
             if home.state.watches().may_hear(self.conn, &readers) {
-                self.take_event(group, stamp, frame);
+                self.take_event_at(moment, frame);
             }
         }
     }
