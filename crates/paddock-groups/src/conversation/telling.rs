@@ -166,13 +166,13 @@ impl Conversation {
         }
         let Some((_, mut event)) = self.events.pop_first() else { return false };
         self.event_place = self.event_place.max(at.place);
-        // The event tells its place: what has a larger one is yet to come.
-        set_zxid(&mut event, at.place);
+        // The event tells its place: what has a larger one is yet to come. A client that watched nothing may have been told a stamp behind it.
+        let zxid = self.tell(at.place);
+        set_zxid(&mut event, zxid);
         if let Some(point) = point_of(&event) {
             self.lists.remove(point);
         }
         self.shown.note(at.group, at.place);
-        self.told = self.told.max(at.place);
         self.events_sent += 1;
         turn.out.event_bytes(self.conn, &event);
         true

@@ -101,7 +101,7 @@ impl JudgedClient {
         let is_open = self.watching.is_setting()
             || self.watching.is_uncertain(kind, path)
             || self.watching.has_begun(kind, path);
-        let due = order.changed_with(zxid, kind, path);
+        let due = order.changed_with(zxid, (kind, path), &self.told);
         let due = due.filter(|due| is_open || self.watching.may_be_late(*due, kind, path));
         let due = due.or_else(|| self.watching.next_due(order, kind, path, &self.ids));
         let Some(due) = due else {
@@ -322,7 +322,10 @@ impl JudgedClient {
         let found = answer(question, header, body, order.split_points())?;
         let first = self.position.max(order.before(header.zxid));
         let last = first.max(order.before(header.zxid.next()));
-        let right = (first..=last).rev().find(|at| self.reads_at(order, *at, question, asker) == found);
+        let is_right = |at: &usize| self.reads_at(order, *at, question, asker) == found;
+        let right = (first..=last).rev().find(is_right);
+        // A group can have had the zxid, and shown it, before the item of an earlier decision came to it.
+        let right = right.or_else(|| (self.position..first).rev().find(is_right));
         let sets = match question {
             Question::Exists { .. } => matches!(found, Ok(_) | Err(ErrorCode::NoNode)),
             Question::GetData { .. } | Question::GetChildren { .. } | Question::GetChildren2 { .. } => {
