@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use paddock_client::{Client, ClientOptions, Error};
+use paddock_client::{AddWatchMode, Client, ClientOptions, Error, Event, EventKind};
 use paddock_proto::{Acl, CreateMode, Id, Perms};
 use paddock_tests::administered::{
     Administered, admin_settings, identity_file, name_administrator, refusal, succeed, text,
@@ -17,6 +17,8 @@ use paddock_tests::bursts::{look_on_until, write_bursts_until};
 use paddock_tests::ensemble::{Ensemble, server_lines};
 use paddock_tests::server::{Server, free_port, metric};
 use serde_json::{Value, json};
+use tokio::sync::mpsc;
+use tokio::time;
 
 const GROUPS: usize = 6;
 /// The user `super` may change the members: `super:secret`.
@@ -228,6 +230,8 @@ fn members_serve_groups_that_they_do_not_have() {
     assert!(moved.contains("slots of /app moved"), "{moved}");
     let table = succeed(&["groups", "list", &host]);
     assert_eq!(table.matches("not on this member, which asks member").count(), 2, "{table}");
+    let members: Vec<String> = (0..MEMBERS).map(|place| ensemble.at(place).address().to_string()).collect();
+    check_whole_subtree_is_told(&members);
     assert!(ensemble.member(1).stop().success());
     ensemble.member(1).spawn();
     ensemble.settle();
@@ -386,6 +390,38 @@ async fn missing(hosts: &str, expected: &[String]) -> Vec<String> {
 #[tokio::main(flavor = "current_thread")]
 async fn name_administrator_of(hosts: &str) {
     name_administrator(hosts).await;
+}
+
+/// Checks that a client of each member, which watches all below a split point, is told of children in all groups, and of changes of each one.
+#[tokio::main(flavor = "current_thread")]
+async fn check_whole_subtree_is_told(members: &[String]) {
+    let mut watching = Vec::new();
+    for member in members {
+        let (events, told) = mpsc::unbounded_channel();
+        let options = ClientOptions { events: Some(events), ..ClientOptions::default() };
+        let client = Client::connect(member, options).await.expect("connect");
+        client.add_watch("/app", AddWatchMode::PersistentRecursive).await.expect("watch");
+        watching.push((member, client, told));
+    }
+    let writer = Client::connect(&members[0], ClientOptions::default()).await.expect("connect");
+    // By their hashes they lie in all groups.
+    let paths: Vec<String> = (0..60).map(|count| format!("/app/told-{count}")).collect();
+    for path in &paths {
+        writer.create(path, b"data", CreateMode::Persistent).await.expect("create");
+        writer.set_data(path, b"more", None).await.expect("set");
+    }
+    for (member, client, told) in &mut watching {
+        let kinds = [EventKind::NodeCreated, EventKind::NodeDataChanged];
+        let of_one = |path: &String| kinds.map(|kind| (kind, path.clone()));
+        let mut expected: HashSet<(EventKind, String)> = paths.iter().flat_map(of_one).collect();
+        while !expected.is_empty() {
+            match time::timeout(WITHIN, told.recv()).await {
+                Ok(Some(Event::Znode { kind, path, .. })) => drop(expected.remove(&(kind, path))),
+                other => panic!("member {member}: {other:?} instead of {expected:?}"),
+            }
+        }
+        client.close().await.expect("close");
+    }
 }
 
 /// Creates children of a split point, and ephemerals below them, until it is stopped, and looks at each; returns the names that were acknowledged.

@@ -53,6 +53,8 @@ pub struct Router {
     under_way: BTreeMap<SessionId, Vec<UnderWay>>,
     /// Clients that want sessions back of which something is under way.
     returning: Vec<(SessionId, ClientInput)>,
+    /// Connections by which sessions have come back, as far as they are there.
+    came_by: CameBy,
     /// The last batch that was handed to the home group before there was a router: nothing goes to another group before that is applied.
     fence: Option<(Origin, u64)>,
     marks: Marks,
@@ -86,6 +88,33 @@ pub struct Router {
     is_looking_for_hosts: bool,
 }
 
+/// Connections by which sessions have come back to this member.
+#[derive(Debug, Default)]
+struct CameBy {
+    conns: BTreeMap<SessionId, ConnId>,
+    sessions: BTreeMap<ConnId, SessionId>,
+}
+
+impl CameBy {
+    fn come(&mut self, session: SessionId, conn: ConnId) {
+        if let Some(former) = self.conns.insert(session, conn) {
+            self.sessions.remove(&former);
+        }
+        self.sessions.insert(conn, session);
+    }
+
+    /// True if the session has come back by another connection than this one.
+    fn is_former(&self, (conn, session): (ConnId, SessionId)) -> bool {
+        self.conns.get(&session).is_some_and(|newest| *newest != conn)
+    }
+
+    fn forget(&mut self, conn: ConnId) {
+        if let Some(session) = self.sessions.remove(&conn) {
+            self.conns.remove(&session);
+        }
+    }
+}
+
 /// A parcel that concerns no request that is routed.
 #[derive(Debug)]
 enum Passed {
@@ -110,6 +139,7 @@ impl Router {
             passed: Vec::new(),
             under_way: BTreeMap::new(),
             returning: Vec::new(),
+            came_by: CameBy::default(),
             fence: Some(fence),
             marks: Marks::default(),
             ready: BTreeSet::new(),
@@ -135,9 +165,14 @@ impl Router {
             _ if input.conn().is_some_and(|conn| self.refused.contains(&conn)) => {
                 if let ClientInput::Disconnect { conn } = input {
                     self.refused.remove(&conn);
+                    self.came_by.forget(conn);
                     self.guests.forget(conn);
                     return Some(input);
                 }
+            }
+            // What is left out of what a connection has asked for must not be followed by more of it.
+            ClientInput::Write { .. } | ClientInput::Read(_) if self.came_by.is_former(asker(&input)) => {
+                self.refused.insert(asker(&input).0);
             }
             ClientInput::Write { .. } | ClientInput::Read(_) if !self.are_spread => {
                 return Some(self.pass_in(input));
@@ -152,9 +187,10 @@ impl Router {
             }
             // What an earlier connection of the session has asked for here must not come behind what is asked of another member meanwhile: so the
             // session is taken over when nothing of it is under way.
-            ClientInput::Resume { ref resumption, .. } if !resumption.is_asking => {
+            ClientInput::Resume { conn, ref resumption, .. } if !resumption.is_asking => {
                 let session = resumption.session;
                 self.forget_session(session);
+                self.came_by.come(session, conn);
                 if !self.under_way.contains_key(&session) {
                     return Some(input);
                 }
@@ -219,6 +255,7 @@ impl Router {
             self.relaying.remove(&gone.session());
         }
         self.claims.remove(&conn);
+        self.came_by.forget(conn);
         self.ready.remove(&conn);
         self.inputs.retain(|input| match input {
             ClientInput::Write { conn: of, .. } => *of != conn,
@@ -236,12 +273,15 @@ impl Router {
         self.passed.push(Passed::Close(conn));
     }
 
-    /// The session comes back on another connection: nothing more is handed over of those that it had. They are closed when that one has it.
+    /// The session comes back on another connection: nothing more is taken of those that it had. They are closed when that one has it.
     fn forget_session(&mut self, session: SessionId) {
         let is_former = |(_, one): &(&ConnId, &Conversation)| one.session() == session;
         let former: Vec<ConnId> =
             self.conversations.iter().filter(is_former).map(|(conn, _)| *conn).collect();
-        former.into_iter().for_each(|conn| self.forget(conn));
+        for conn in former {
+            self.forget(conn);
+            self.refused.insert(conn);
+        }
     }
 
     /// A client says that it has seen a stamp that none can have given: its connection is closed, whatever it asks for.
@@ -343,8 +383,7 @@ impl Router {
             Parcel::Expired => self.passed.push(Passed::Expired(conn)),
             Parcel::Close => {
                 if self.conversations.get_mut(&conn).is_none_or(Conversation::end) {
-                    self.forget(conn);
-                    self.passed.push(Passed::Close(conn));
+                    self.close(conn);
                 }
             }
         }

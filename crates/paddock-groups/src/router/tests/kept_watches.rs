@@ -1,6 +1,5 @@
 //! Watches that stay when they have told something, and watches whose znodes do not move when others do.
 
-use paddock_proto::jute::Writer;
 use paddock_proto::{AddWatchMode, GroupsCommand, OpCode, SetWatches, Zxid, encode};
 use paddock_state::WatchTable;
 use paddock_tree::SLOTS;

@@ -130,6 +130,26 @@ fn nothing_is_taken_of_connections_that_are_closed_because_a_state_was_replaced(
     assert_eq!(pair.work(), []);
 }
 
+/// Also if it has asked for nothing before: what is asked for behind a gap is not to be carried out.
+#[test]
+fn nothing_more_is_taken_of_a_connection_whose_session_comes_back_by_another() {
+    for has_asked in [true, false] {
+        let mut pair = attached();
+        if has_asked {
+            create(&mut pair, "/b/x");
+            pair.work();
+            pair.router.handed(SESSION, 1, (ORIGIN, 2));
+        }
+        let (conn, resumption) = (ConnId::new(0, 2), Resumption::keyed(SESSION, 1000));
+        let taken = pair.router.take(ClientInput::Resume { conn, resumption, may_only_read: false });
+        assert_eq!(taken.is_none(), has_asked, "it waits for what is under way");
+        pair.work();
+        create(&mut pair, "/g");
+        pair.work();
+        assert_eq!(asked_of(&pair, 0), [], "has asked before: {has_asked}");
+    }
+}
+
 #[test]
 fn a_write_that_was_left_with_a_host_is_over_when_the_group_takes_none_through_it() {
     let mut pair = hosted();
