@@ -140,12 +140,15 @@ impl Conversation {
             self.events_sent += 1;
             return true;
         }
-        // A write that is under way may yet have an earlier moment.
-        let under_way = self.requests.iter().filter_map(|asked| match asked.stage {
-            RequestStage::UnderWay { group } => Some(group),
+        // A write that is under way, or whose answer waits, may yet have an earlier moment: an item that comes behind it in its group can move it forward.
+        let of_writes = self.requests.iter().filter_map(|asked| match &asked.stage {
+            RequestStage::UnderWay { group } => Some(*group),
+            RequestStage::Answered { answer, .. } if answer.moment.is_of_change() => {
+                Some(answer.moment.group)
+            }
             _ => None,
         });
-        let mut groups: BTreeSet<u32> = self.awaited().into_iter().chain(under_way).collect();
+        let mut groups: BTreeSet<u32> = self.awaited().into_iter().chain(of_writes).collect();
         let is_earlier = |asked: &RoutedRequest| matches!(asked.stage, RequestStage::Relayed { decided } if decided < at.place);
         if self.requests.iter().any(is_earlier) {
             // Its answer goes first.

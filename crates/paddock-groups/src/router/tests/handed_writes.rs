@@ -1,11 +1,11 @@
 //! Writes that are handed to a group behind what other groups have shown to their session.
 
-use paddock_proto::{CreateMode, GroupsCommand, OpCode, Zxid, encode};
+use paddock_proto::{CreateMode, GroupsCommand, OpCode, SessionId, Zxid, encode};
 use paddock_state::ClientInput;
 use paddock_tree::SLOTS;
 
 use super::super::Order;
-use super::routed_pair::{ORIGIN, RoutedPair, SESSION};
+use super::routed_pair::{ORIGIN, RoutedPair, SESSION, ToldClient};
 
 /// A pair whose session may write in the other group, and was shown a change of the home group at 30 that the other group's replica has not come to.
 pub(super) fn attached() -> RoutedPair {
@@ -73,4 +73,34 @@ fn the_home_group_takes_writes_behind_what_others_have_shown() {
     pair.work();
     assert!(pair.home.tree().zxid() < Zxid(70));
     assert_eq!(asked_of(&pair, 0), [Some(Zxid(70)), None]);
+}
+
+/// The write was carried out with a later stamp, and in front of the decision's item: so it comes before the decision, and before what the event tells.
+#[test]
+fn an_event_waits_while_an_answer_can_have_an_earlier_moment() {
+    let mut pair = attached();
+    pair.work();
+    pair.create(1, 31, "/b/w");
+    let mut watch = Vec::new();
+    encode::path_and_watch(&mut watch, "/h", true);
+    pair.ask(OpCode::GetData, watch);
+    create(&mut pair, "/b/x");
+    let is_handed = |_| {
+        pair.work();
+        asked_of(&pair, 1).contains(&None)
+    };
+    assert!((0..4).any(is_handed));
+    pair.carry_out_in_other(50);
+    let (another, mut request, mut relay) = (SessionId(9), Vec::new(), Vec::new());
+    encode::create_open(&mut request, "/b/z", None, CreateMode::Persistent);
+    GroupsCommand::Relay { op: OpCode::Create, request: &request }.encode(&mut relay);
+    pair.write(0, 39, another, OpCode::CreateSession, &1000_i32.to_be_bytes());
+    pair.write(0, 40, another, GroupsCommand::OP, &relay);
+    let mut set = Vec::new();
+    encode::set_data(&mut set, "/h", Some(b"new"), -1);
+    pair.write(0, 45, SessionId::NONE, OpCode::SetData, &set);
+    assert_eq!(pair.work(), [], "the other group has yet to apply what was decided at 40");
+    pair.send_items(60);
+    pair.create(0, 61, "/h2");
+    assert_eq!(pair.work(), [ToldClient::Answer, ToldClient::Event(Some(Zxid(45)))]);
 }

@@ -120,16 +120,30 @@ impl RoutedPair {
 
     /// The home group carries out the writes that it was handed in the last turn, in an entry with this floor. Returns its answers.
     pub(super) fn carry_out_at_home(&mut self, floor: i64) -> Outboxes {
-        self.home.tree_mut().begin_entry(Zxid(floor));
+        self.carry_out(0, floor)
+    }
+
+    /// Likewise the other group, whose answers come to the router.
+    pub(super) fn carry_out_in_other(&mut self, floor: i64) {
+        let mut mail = self.carry_out(1, floor);
+        self.router.take_mail(1, &mut mail, (&[], vec![]), self.home.tree().zxid(), 2);
+    }
+
+    fn carry_out(&mut self, group: u32, floor: i64) -> Outboxes {
+        let state = if group == 0 { &mut self.home } else { &mut self.other };
+        state.tree_mut().begin_entry(Zxid(floor));
         let mut mail = Outboxes::new(1);
         for order in std::mem::take(&mut self.orders) {
-            let Order::Hand { group: 0, input: ClientInput::Write { conn, request, command, .. }, .. } =
+            let Order::Hand { group: of, input: ClientInput::Write { conn, request, command, .. }, .. } =
                 order
             else {
                 continue;
             };
+            if of != group {
+                continue;
+            }
             let command = Command::decode(&command).unwrap().taken_by(ORIGIN.member);
-            let outcome = self.home.apply(&command, &mut mail);
+            let outcome = state.apply(&command, &mut mail);
             mail.reply(conn, request.slot, |out| {
                 frame::write(out, |out| {
                     let error = outcome.result.as_ref().err().copied();
