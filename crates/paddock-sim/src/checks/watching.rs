@@ -99,7 +99,7 @@ pub(crate) struct Watching {
     begun: Vec<BegunWatch>,
 }
 
-/// A watch that stays. What has changed before it was set is not told, and in which state that was nobody says.
+/// A watch that stays. What has changed before it was set is not told, and no answer says in which state that was.
 #[derive(Clone, Debug)]
 struct BegunWatch {
     path: String,

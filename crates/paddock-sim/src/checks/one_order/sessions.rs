@@ -230,6 +230,15 @@ impl JudgedClient {
         let fitting = alike.iter().filter(has_come_to_it);
         let found = fitting.clone().find(is_in_turn).or(fitting.clone().next()).or(alike.first());
         let Some(position) = found.copied() else {
+            // What the home group was to relay it refuses itself, if another connection has taken the session over: no group has it.
+            let is_taken_over = |position: usize| {
+                let placed = order.write_at(position);
+                placed.is_some_and(|placed| matches!(placed.write.call.wish, Wish::ResumeSession { .. }))
+            };
+            let later = order.of_session(self.session).filter(|position| *position > self.written);
+            if header.error == Some(ErrorCode::SessionMoved) && later.into_iter().any(is_taken_over) {
+                return Ok(None);
+            }
             ensure!(
                 false,
                 ANSWERS,
