@@ -25,6 +25,7 @@ use paddock_model::Wish;
 use paddock_proto::{SessionId, Xid};
 use paddock_replica::LogEntry;
 
+use crate::answer_limits::AnswerLimits;
 use crate::machine::setup::Settings;
 use answers::Acknowledged;
 use contact::ContactCheck;
@@ -58,15 +59,14 @@ pub(crate) struct Checks {
     /// The znode whose data may be wrong in what a client hears just now: no digest has shown its member yet that its state
     /// is wrong.
     pub(crate) wrong: Option<Rc<str>>,
-    /// Watches of a setWatches that a member sets at once, at most.
-    pub(crate) watches_per_turn: usize,
+    pub(crate) limits: AnswerLimits,
 }
 
 impl Checks {
-    pub(crate) fn new(linearizable_reads: bool, watches_per_turn: usize) -> Checks {
+    pub(crate) fn new(linearizable_reads: bool, limits: AnswerLimits) -> Checks {
         let real_time = RealTime::of_every_read(linearizable_reads);
         let truth = Truth::new(Settings::REMOVED_AT_ONCE);
-        Checks { truth, real_time, watches_per_turn, ..Checks::default() }
+        Checks { truth, real_time, limits, ..Checks::default() }
     }
 
     /// Znodes are spread over groups in this run.

@@ -10,6 +10,7 @@
 //!
 //! With `--etcd` the world is that of front ends on a model of etcd instead, with `--mirror` that of a mirror and its source.
 
+mod answer_limits;
 mod ask;
 mod checks;
 mod client;

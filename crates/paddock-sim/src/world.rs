@@ -183,7 +183,7 @@ impl World {
             clients: plan.clients.iter().enumerate().map(client).collect(),
             wires: BTreeMap::new(),
             conns: 0,
-            checks: Checks::new(plan.settings.linearizable_reads, plan.settings.limits.watches_per_turn),
+            checks: Checks::new(plan.settings.linearizable_reads, plan.settings.answer_limits()),
             twin: None,
             stage: HealingStage::Faults,
             calm_since: None,

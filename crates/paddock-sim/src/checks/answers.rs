@@ -9,6 +9,7 @@ use paddock_proto::{ErrorCode, Id, ReplyHeader, SessionId, Zxid};
 
 use super::truth::Truth;
 use super::{Checked, ensure};
+use crate::answer_limits::AnswerLimits;
 
 const WRITES: &str = "answers to writes";
 const READS: &str = "answers to reads";
@@ -92,7 +93,7 @@ fn check_change_of_members(
     let asker = Asker { session: asked.0, ids: vec![Id::new("super", "")] };
     match error {
         Some(_) => Ok(()),
-        None => check_read(truth, &asker, &question, header, body).map(drop),
+        None => check_read(truth, &asker, &question, (header, body), AnswerLimits::default()).map(drop),
     }
 }
 
@@ -101,14 +102,17 @@ pub(crate) fn check_read(
     truth: &Truth,
     asker: &Asker,
     question: &Question,
-    header: ReplyHeader,
-    body: &[u8],
+    (header, body): (ReplyHeader, &[u8]),
+    limits: AnswerLimits,
 ) -> Checked<Result<(), ErrorCode>> {
     let Some(model) = truth.model_at(header.zxid) else {
         ensure!(false, READS, "{question:?} is answered at zxid {}, which nobody has applied", header.zxid);
         unreachable!("that is false");
     };
     let expected = model.read(question, asker);
+    if header.error == Some(ErrorCode::BadArguments) && limits.refuse(&expected) {
+        return Ok(Err(ErrorCode::BadArguments));
+    }
     let answer = match header.error {
         Some(error) => Ok(Err(error)),
         None => question.decode_answer(&mut Reader::new(body)).map(Ok),

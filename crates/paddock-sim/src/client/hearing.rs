@@ -243,7 +243,7 @@ impl SimClient {
             Ask::SetWatches { relative_zxid } => {
                 check_error(&request.ask, header, None)?;
                 let now = header.zxid;
-                let (since, watches_per_turn) = (relative_zxid, checks.watches_per_turn);
+                let (since, watches_per_turn) = (relative_zxid, checks.limits.watches_per_turn);
                 let again = SetAgain { relative_zxid, since, now, watches_per_turn, latest: now };
                 // Identities that the client has shown since, and that were taken at once, count for what it asks from then on.
                 self.watching.set_again(&again, &checks.truth, &request.ids)?;
@@ -288,7 +288,8 @@ impl SimClient {
         (header, body): (ReplyHeader, &[u8]),
         checks: &mut Checks,
     ) -> Checked {
-        let answer = match answers::check_read(&checks.truth, asker, question, header, body) {
+        let checked = answers::check_read(&checks.truth, asker, question, (header, body), checks.limits);
+        let answer = match checked {
             Err(_) if checks.wrong.as_ref().is_some_and(|path| shows_data(question, path)) => Ok(()),
             checked => checked?,
         };

@@ -47,14 +47,14 @@ impl SimClient {
         checks: &mut Checks,
     ) -> Checked {
         let is_newest = checks.real_time.is_of_every_read();
-        let watches_per_turn = checks.watches_per_turn;
+        let limits = checks.limits;
         let is_refused = header.error == Some(ErrorCode::NotReadOnly);
         let is_set_again = matches!(request.ask, Ask::SetWatches { .. });
         self.has_enough |= is_refused && is_set_again;
         let (session, ask, body) = (self.session, request.ask.clone(), body.to_vec());
         if let Some(spread) = &mut checks.spread {
             let latest = spread.last_zxid();
-            let answered = AnsweredRequest { request, header, body, watches_per_turn, latest, is_newest };
+            let answered = AnsweredRequest { request, header, body, limits, latest, is_newest };
             spread.history.note(self.number, session, Happening::Answered(Box::new(answered)));
         }
         match ask {

@@ -9,6 +9,7 @@ use paddock_proto::{MemberNumber, MemberRole, SessionSecret};
 use paddock_replica::{Founding, Membership, WORK_AT_ONCE, raft_id};
 use paddock_tree::{FeatureLevel, SplitPaths, Tree};
 
+use crate::answer_limits::AnswerLimits;
 use crate::machine::DATA_DIR;
 use crate::names;
 use crate::numbering::Numbering;
@@ -134,6 +135,12 @@ impl Settings {
         }
         self.founds_by_majority = chance.one_in(2);
         self.files_change_members = chance.one_in(4);
+    }
+
+    /// Limits of its members that their answers show.
+    pub(crate) fn answer_limits(&self) -> AnswerLimits {
+        let (watches_per_turn, list_bytes_max) = (self.limits.watches_per_turn, self.client_buffers_max);
+        AnswerLimits { watches_per_turn, list_bytes_max }
     }
 
     pub(crate) fn machines(&self) -> u8 {

@@ -4,6 +4,7 @@ use paddock_model::Wish;
 use paddock_proto::{EventKind, Id, ReplyHeader, SessionId, Xid, Zxid};
 
 use super::super::watching::Watching;
+use crate::answer_limits::AnswerLimits;
 use crate::ask::AskedRequest;
 
 /// All that clients did, in the order in which they did it.
@@ -51,8 +52,7 @@ pub(crate) struct AnsweredRequest {
     pub(crate) request: AskedRequest,
     pub(crate) header: ReplyHeader,
     pub(crate) body: Vec<u8>,
-    /// Watches of a setWatches that a member sets at once, at most.
-    pub(crate) watches_per_turn: usize,
+    pub(crate) limits: AnswerLimits,
     /// Largest zxid of any group when the answer came.
     pub(crate) latest: Zxid,
     /// A read is to show what is newest, as a sync would.

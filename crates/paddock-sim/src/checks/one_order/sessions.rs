@@ -10,6 +10,7 @@ use super::answers::{comparable, paths_of};
 use super::history::{AnsweredRequest, Happening, PastMoment};
 use super::order::{OneOrder, PlacedWrite};
 use super::seen_positions::SeenPositions;
+use crate::answer_limits::AnswerLimits;
 use crate::ask::Ask;
 
 const CHECKER: &str = "one order";
@@ -130,7 +131,7 @@ impl JudgedClient {
         number: usize,
         answered: &AnsweredRequest,
     ) -> Checked {
-        let AnsweredRequest { request, header, body, .. } = answered;
+        let AnsweredRequest { request, header, body, limits, .. } = answered;
         if header.error == Some(ErrorCode::NotReadOnly) {
             return Ok(());
         }
@@ -165,7 +166,7 @@ impl JudgedClient {
                     self.position = self.position.max(newest);
                 }
                 let asker = Asker { session: self.session, ids: request.ids.clone() };
-                self.find_read(order, question, &asker, *header, body)?;
+                self.find_read(order, (question, &asker), (*header, body), *limits)?;
                 if *watch {
                     self.set_watch(order, question, &asker, *header, body)?;
                 }
@@ -179,7 +180,7 @@ impl JudgedClient {
                     relative_zxid: *relative_zxid,
                     since,
                     now,
-                    watches_per_turn: answered.watches_per_turn,
+                    watches_per_turn: answered.limits.watches_per_turn,
                     latest: now.max(Zxid(order.before(answered.latest.next()) as i64)),
                 };
                 self.watching.set_again(&again, order, &request.ids)?;
@@ -278,13 +279,16 @@ impl JudgedClient {
     fn find_read(
         &mut self,
         order: &OneOrder,
-        question: &Question,
-        asker: &Asker,
-        header: ReplyHeader,
-        body: &[u8],
+        (question, asker): (&Question, &Asker),
+        (header, body): (ReplyHeader, &[u8]),
+        limits: AnswerLimits,
     ) -> Checked {
         let found = answer(question, header, body, order.split_points())?;
-        let is_right = |position: &usize| self.reads_at(order, *position, question, asker) == found;
+        let is_right = |position: &usize| {
+            self.reads_at(order, *position, question, asker) == found
+                || header.error == Some(ErrorCode::BadArguments)
+                    && limits.refuse(&order.state(*position).read(question, asker))
+        };
         let candidates = match paths_of(question) {
             Some(paths) => order.touching(&paths, self.position),
             None => (self.position + 1..=order.len()).collect(),

@@ -15,6 +15,7 @@ use super::counted_names::ChildCounts;
 use super::history::{AnsweredRequest, Happening, History};
 use super::judge::judge;
 use super::order::{Logged, LoggedWrite, MultiParts, OneOrder};
+use crate::answer_limits::AnswerLimits;
 use crate::ask::{Ask, AskedRequest};
 use crate::checks::watching::Watching;
 use crate::checks::{Checked, Violation};
@@ -161,9 +162,9 @@ impl HandMadeRun {
         body: &[u8],
     ) {
         let header = ReplyHeader { xid: request.xid, zxid: Zxid(zxid), error };
-        let (body, watches_per_turn, is_newest) = (body.to_vec(), 1000, false);
-        let latest = self.latest;
-        let answered = AnsweredRequest { request, header, body, watches_per_turn, latest, is_newest };
+        let limits = AnswerLimits { watches_per_turn: 1000, list_bytes_max: usize::MAX };
+        let (body, latest, is_newest) = (body.to_vec(), self.latest, false);
+        let answered = AnsweredRequest { request, header, body, limits, latest, is_newest };
         self.history.note(client(session), session, Happening::Answered(Box::new(answered)));
     }
 
