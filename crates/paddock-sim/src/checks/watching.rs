@@ -102,18 +102,12 @@ pub(crate) struct Watching {
 /// A watch that stays. What has changed before it was set is not told, and no answer says in which state that was.
 #[derive(Clone, Debug)]
 struct BegunWatch {
-    path: String,
-    mode: AddWatchMode,
+    /// A table with this watch alone.
+    table: Table,
     /// Changes up to here may be told; later ones have to be.
     by: Zxid,
-}
-
-impl BegunWatch {
-    fn wakes(&self, kind: EventKind, path: &str) -> bool {
-        let mut table = Table::default();
-        table.insert_mode(&self.path, self.mode);
-        table.wakes(kind, path)
-    }
+    /// The member should hold it: what has changed by now is behind its setting.
+    is_held: bool,
 }
 
 /// A setWatches that was answered.
@@ -236,12 +230,12 @@ impl Watching {
 
     /// True for an event that a watch tells of which stays, and was set where znodes are spread.
     pub(crate) fn has_begun(&self, kind: EventKind, path: &str) -> bool {
-        self.begun.iter().any(|one| one.wakes(kind, path))
+        self.begun.iter().any(|one| one.table.wakes(kind, path))
     }
 
     /// True for an event that may be told, and need not be: it is of a watch that stays, and may have been set behind this change.
     fn may_be_of_begun(&self, zxid: Zxid, kind: EventKind, path: &str) -> bool {
-        self.begun.iter().any(|one| zxid <= one.by && one.wakes(kind, path))
+        self.begun.iter().any(|one| zxid <= one.by && one.table.wakes(kind, path))
     }
 
     /// Moment of the first event that is due and was not told.
@@ -303,8 +297,10 @@ impl Watching {
                 break;
             }
             self.through = next;
-            for one in self.begun.iter().filter(|one| one.by < next) {
-                self.held.insert_mode(&one.path, one.mode);
+            for one in self.begun.iter_mut().filter(|one| !one.is_held && one.by < next) {
+                one.is_held = true;
+                self.held.persistent.extend(one.table.persistent.iter().cloned());
+                self.held.recursive.extend(one.table.recursive.iter().cloned());
             }
             for change in changes {
                 let (kind, path) = (change.kind, &*change.path);
@@ -387,7 +383,9 @@ impl Watching {
     /// Sets a watch that stays, in a state that may be any up to this one.
     pub(crate) fn watch_mode_by(&mut self, path: &str, mode: AddWatchMode, by: Zxid) {
         self.known.insert_mode(path, mode);
-        self.begun.push(BegunWatch { path: path.to_owned(), mode, by });
+        let mut table = Table::default();
+        table.insert_mode(path, mode);
+        self.begun.push(BegunWatch { table, by, is_held: false });
     }
 
     /// The server says whether there is such a watch.
