@@ -492,7 +492,7 @@ impl Conversation {
         match watches.wake(self.conn, kind, &path, readers.as_deref()) {
             Woken::NoWatch => {}
             Woken::Unheard => {
-                if stamp > groups.home().tree().zxid() {
+                if moment.place > groups.home().tree().zxid() {
                     let (frame, readers) = (frame.to_vec(), readers.unwrap_or_default());
                     self.unheard.push(UnheardEvent { moment, frame, readers });
                 }

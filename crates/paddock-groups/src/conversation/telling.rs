@@ -65,11 +65,12 @@ impl Conversation {
         true
     }
 
-    /// Takes events that the client may hear of since it has shown another identity, or may not.
+    /// Takes events that the client may hear of since it has shown another identity, or may not. They wait until the home group has come to their places, and no longer: later events would
+    /// overtake them.
     pub(super) fn hear_unheard(&mut self, turn: &Turn<'_, '_>) {
         let home = turn.groups.home();
         let zxid = home.tree().zxid();
-        let due: Vec<_> = self.unheard.extract_if(.., |event| event.moment.stamp() <= zxid).collect();
+        let due: Vec<_> = self.unheard.extract_if(.., |event| event.moment.place <= zxid).collect();
         for UnheardEvent { moment, frame, readers } in due {
             if home.state.watches().may_hear(self.conn, &readers) {
                 self.take_event_at(moment, frame);

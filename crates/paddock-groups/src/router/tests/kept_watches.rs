@@ -1,11 +1,13 @@
 //! Watches that stay when they have told something, and watches whose znodes do not move when others do.
 
-use paddock_proto::{AddWatchMode, GroupsCommand, OpCode, SetWatches, Zxid, encode};
-use paddock_state::WatchTable;
+use paddock_proto::{
+    Acl, AddWatchMode, CreateMode, GroupsCommand, Id, OpCode, Perms, SessionId, SetWatches, Zxid, encode,
+};
+use paddock_state::{Client, WatchTable};
 use paddock_tree::SLOTS;
 
 use super::placement::hosted;
-use super::routed_pair::{RoutedPair, ToldClient};
+use super::routed_pair::{RoutedPair, SESSION, ToldClient};
 use super::watched_lists::watched_list;
 
 fn add_watch(pair: &mut RoutedPair, path: &str, mode: AddWatchMode) {
@@ -92,6 +94,24 @@ fn the_hosts_of_groups_that_are_not_here_tell_watches_that_stay() {
             assert!(told.contains(&event(90)), "{path} {mode:?}, set again: {is_set_again}: {told:?}");
         }
     }
+}
+
+#[test]
+fn an_event_whose_identity_is_shown_late_is_told_in_front_of_a_later_one() {
+    let mut pair = hosted_elsewhere();
+    add_watch(&mut pair, "/", AddWatchMode::PersistentRecursive);
+    assert_eq!(await_told(&mut pair), [ToldClient::Answer]);
+    let reader = Id::new("digest", "ada:secret");
+    let (mut body, acl) = (Vec::new(), [Acl { perms: Perms::ALL, id: reader.clone() }]);
+    encode::create(&mut body, "/b/x", None, &acl, CreateMode::Persistent);
+    pair.write(1, 95, SessionId::NONE, OpCode::Create, &body);
+    assert_eq!(await_told(&mut pair), []);
+    // The decision comes first, and its item behind the znode.
+    pair.between(0, 85, &GroupsCommand::Split { path: "/h" });
+    pair.create(0, 88, "/h2");
+    pair.send_items(96);
+    pair.home.watches().identify(&Client::new(pair.conn, SESSION, &[reader]));
+    assert_eq!(await_told(&mut pair), [event(85), event(88)]);
 }
 
 #[test]
