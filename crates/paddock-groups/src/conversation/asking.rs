@@ -324,10 +324,10 @@ impl Conversation {
         });
         let mut answer = RoutedAnswer::new(bytes);
         let mut lists = watched_lists(read.op, &read.body, read.client.dialect);
-        // What was told in front of the answer, or refused, is not watched. The event behind an answer is that of its watch.
+        // What was told in front of the answer, or refused, is not watched. The event behind an answer is that of its watch. A watch that stays tells each change at its own moment.
         let watches = turn.groups.home().state.watches();
-        let is_told = |path: &str| watches.is_told_of(self.conn, path, EventKind::NodeChildrenChanged);
-        for path in lists.extract_if(.., |path| event.is_none() && !is_told(path)) {
+        let is_watched = |path: &str| watches.watches_list_once(self.conn, path);
+        for path in lists.extract_if(.., |path| event.is_none() && !is_watched(path)) {
             self.lists.remove(&path);
         }
         answer.event = event;

@@ -73,6 +73,11 @@ impl WatchTable {
         self.lock().contains(conn, path, WatcherKind::Persistent)
     }
 
+    /// True if a connection is told of the next change of a znode's children by a watch that tells it of no other one.
+    pub fn watches_list_once(&self, conn: ConnId, path: &str) -> bool {
+        self.lock().contains(conn, path, WatcherKind::Children)
+    }
+
     /// A connection watches a znode and its children no more.
     pub fn unwatch(&self, conn: ConnId, path: &str) {
         self.lock().remove(conn, path, WatcherKind::Any);

@@ -65,6 +65,24 @@ fn a_list_whose_change_was_told_when_its_watch_was_set_again_is_watched_no_more(
 }
 
 #[test]
+fn a_list_whose_change_was_told_is_not_the_one_of_a_watch_that_stays() {
+    let mut pair = RoutedPair::new();
+    pair.give("/a", 10);
+    let mut body = Vec::new();
+    encode::path_and_watch(&mut body, "/a", false);
+    pair.ask(OpCode::Exists, body);
+    // The other group has not come as far.
+    pair.create(0, 30, "/a/n-0000000001");
+    let mut body = Vec::new();
+    let again = SetWatches { child: vec!["/a"], persistent: vec!["/a"], ..SetWatches::default() };
+    encode::set_watches(&mut body, &again);
+    pair.ask(OpCode::SetWatches2, body);
+    pair.create(0, 50, "/a/n-0000000002");
+    pair.create(1, 51, "/b/w");
+    assert_eq!(pair.work(), [event(50)], "and not at the moment of the change that was told");
+}
+
+#[test]
 fn the_hosts_of_groups_that_are_not_here_tell_watches_that_stay() {
     // One of a znode of the other group is set by the host as any read is carried out.
     for (path, mode, ways) in [
