@@ -9,6 +9,7 @@ mod relaying;
 mod rounds;
 mod telling;
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use bytes::Bytes;
@@ -78,6 +79,8 @@ pub(crate) struct Conversation {
 struct RoutedRequest {
     request: RequestId,
     what: What,
+    /// False while its bytes may be in a block with those of requests that came together with it.
+    has_own_bytes: bool,
     stage: RequestStage,
     /// The groups were asked how far they have come, and that is awaited.
     is_synced: bool,
@@ -122,8 +125,16 @@ struct UnheardEvent {
 
 #[derive(Debug)]
 enum What {
-    Write { op: OpCode, command: Vec<u8> },
+    Write { op: OpCode, command: Bytes },
     Read(QueuedRead),
+}
+
+impl What {
+    /// Gives the request bytes of its own.
+    fn own_bytes(&mut self) {
+        let (What::Write { command: bytes, .. } | What::Read(QueuedRead { body: bytes, .. })) = self;
+        *bytes = Bytes::copy_from_slice(bytes);
+    }
 }
 
 #[derive(Debug)]
@@ -215,6 +226,17 @@ impl Conversation {
         self.requests.is_empty() && self.events.is_empty() && self.unheard.is_empty()
     }
 
+    /// True if it may go on when a group has come further. What is under way, and nothing else, waits for its answer first.
+    pub(crate) fn waits_for_more_than_answers(&self) -> bool {
+        let waits_for_answer = |asked: &RoutedRequest| {
+            matches!(asked.stage, RequestStage::UnderWay { .. } | RequestStage::Relayed { .. })
+        };
+        !self.events.is_empty()
+            || !self.unheard.is_empty()
+            || !self.held_events.is_empty()
+            || !self.requests.iter().all(waits_for_answer)
+    }
+
     /// True if a request is under way, or answered, that sets a watch of paths which are meant, or may.
     pub(crate) fn is_about_to_watch_at(&self, is_meant: impl Fn(&str) -> bool) -> bool {
         self.requests.iter().any(|asked| match &asked.what {
@@ -255,7 +277,7 @@ impl Conversation {
         self.lists.retain(|point, _| is_spread(point));
     }
 
-    pub(crate) fn ask_write(&mut self, request: RequestId, op: OpCode, command: Vec<u8>) {
+    pub(crate) fn ask_write(&mut self, request: RequestId, op: OpCode, command: Bytes) {
         self.push(request, What::Write { op, command });
     }
 
@@ -267,9 +289,9 @@ impl Conversation {
     pub(crate) fn keep(&mut self, input: &ClientInput) {
         match input {
             ClientInput::Write { request, op, command, .. } => {
-                self.ask_write(*request, *op, command.to_vec());
+                self.ask_write(*request, *op, command.clone());
             }
-            ClientInput::Read(read) => self.ask_read(copy(read)),
+            ClientInput::Read(read) => self.ask_read(read.clone()),
             other => unreachable!("{other:?} is no request"),
         }
         if let Some(asked) = self.requests.back_mut() {
@@ -327,6 +349,7 @@ impl Conversation {
         self.requests.push_back(RoutedRequest {
             request,
             what,
+            has_own_bytes: false,
             stage: RequestStage::Waiting,
             is_synced: false,
             was_busy: false,
@@ -368,7 +391,7 @@ impl Conversation {
     }
 
     /// A group has answered. False if the connection has no such request under way.
-    pub(crate) fn take_reply(&mut self, group: u32, slot: Slot, bytes: &[u8]) -> bool {
+    pub(crate) fn take_reply(&mut self, group: u32, slot: Slot, bytes: Cow<'_, [u8]>) -> bool {
         let Some(at) = self.requests.iter().position(|asked| asked.request.slot == slot) else {
             return false;
         };
@@ -377,12 +400,12 @@ impl Conversation {
         match &mut asked.stage {
             RequestStage::Syncing { left, reply } => {
                 if group == 0 {
-                    *reply = bytes.to_vec();
+                    *reply = bytes.into_owned();
                 }
                 left.remove(&group)
             }
             RequestStage::UnderWay { group: asked_of } if *asked_of == group => {
-                let mut answer = RoutedAnswer::new(bytes.to_vec());
+                let mut answer = RoutedAnswer::new(bytes.into_owned());
                 answer.binds_all = asked.binds_all;
                 if matches!(asked.what, What::Write { .. }) {
                     answer.moment = OrderMoment::of_change(group, answer.zxid);
@@ -423,14 +446,14 @@ impl Conversation {
     }
 
     /// The host of a group has answered a request, when the group had come to this level.
-    pub(crate) fn take_reply_of_host(&mut self, (group, level): (u32, Zxid), slot: Slot, bytes: &[u8]) {
-        let is_misplaced = is_misplaced(bytes);
+    pub(crate) fn take_reply_of_host(&mut self, (group, level): (u32, Zxid), slot: Slot, bytes: Vec<u8>) {
+        let is_misplaced = is_misplaced(&bytes);
         let is_write =
             |asked: &RoutedRequest| asked.request.slot == slot && matches!(asked.what, What::Write { .. });
         if is_misplaced && self.requests.iter().any(is_write) {
             self.refused_elsewhere.insert(group);
         }
-        if !self.take_reply(group, slot, bytes) {
+        if !self.take_reply(group, slot, bytes.into()) {
             return;
         }
         let asked = self.requests.iter_mut().find(|asked| asked.request.slot == slot);
@@ -561,9 +584,13 @@ impl Conversation {
         !self.is_ending
     }
 
-    /// A tick has passed: what was busy is asked for again.
+    /// A tick has passed: what was busy is asked for again. Requests that wait for long do not keep the blocks that they came in.
     pub(crate) fn tick(&mut self) {
         self.was_refused = false;
+        for asked in self.requests.iter_mut().filter(|asked| !asked.has_own_bytes) {
+            asked.what.own_bytes();
+            asked.has_own_bytes = true;
+        }
         if let Some(front) = self.requests.front_mut() {
             front.was_busy = false;
         }
@@ -627,16 +654,4 @@ fn watch_here(read: &QueuedRead, error: Option<i32>, groups: &Groups<'_>) -> Res
 /// The event in a frame.
 fn event_in(frame: &[u8]) -> Option<WatchEvent<'_>> {
     WatchEvent::decode(zxid_of(frame)?, frame.get(LENGTH_BYTES + ReplyHeader::BYTES..)?).ok()
-}
-
-/// The read with bytes of its own: those of requests that came together share a block, which one that waits for long would keep.
-pub(crate) fn copy(read: &QueuedRead) -> QueuedRead {
-    let QueuedRead { client, request, op, body, refusal } = read;
-    QueuedRead {
-        client: client.clone(),
-        request: *request,
-        op: *op,
-        body: Bytes::copy_from_slice(body),
-        refusal: *refusal,
-    }
 }

@@ -96,7 +96,11 @@ impl Hosted {
     }
 
     fn tell(&mut self, letter: &HostLetter) {
-        self.line.push(letter.encode());
+        self.push(letter.encode());
+    }
+
+    fn push(&mut self, letter: Vec<u8>) {
+        self.line.push(letter);
         self.was_told = true;
     }
 }
@@ -160,7 +164,7 @@ impl Hosting {
                 match parcel {
                     Parcel::Reply(slot, bytes) => {
                         if let Some(number) = hosted.asked.remove(&(conn, slot.0)) {
-                            hosted.tell(&HostLetter::Reply { number, zxid, bytes: bytes.to_vec() });
+                            hosted.push(HostLetter::encode_reply(number, zxid, bytes));
                         }
                     }
                     Parcel::Event(bytes) | Parcel::SharedEvent(bytes) => {
@@ -457,7 +461,7 @@ impl HostTurn<'_, '_> {
                 hosted.next_slot = hosted.next_slot.wrapping_add(1);
                 let input = match what {
                     GuestRequest::Write { op, command } => {
-                        let (conn, op, command) = (client.conn, *op, command.clone().into());
+                        let (conn, op, command) = (client.conn, *op, command.clone());
                         ClientInput::Write { conn, request, op, command }
                     }
                     GuestRequest::Read { op, body } => {

@@ -15,7 +15,7 @@ use paddock_tree::{AppliedItem, Command, Origin, RelayedAnswer, SlotMaps, SplitP
 
 use crate::answer::{is_misplaced, zxid_of};
 use crate::away::Guests;
-use crate::conversation::{Conversation, copy};
+use crate::conversation::Conversation;
 use crate::marks::{Marks, RaisedStamps};
 use crate::moment::NewItems;
 use crate::turn::{HostQuestion, Order, Turn};
@@ -321,9 +321,14 @@ impl Router {
         }
         self.pull_forward(&NewItems::new(group, items));
         answers.into_iter().for_each(|answer| self.take_relayed(group, answer));
-        let waiting = self.conversations.iter().filter(|(_, one)| !one.is_at_rest());
-        self.ready.extend(waiting.map(|(conn, _)| *conn));
+        self.go_on_with_waiting();
         self.is_changed = true;
+    }
+
+    /// A group has come further: those who wait for that go on.
+    fn go_on_with_waiting(&mut self) {
+        let waiting = self.conversations.iter().filter(|(_, one)| one.waits_for_more_than_answers());
+        self.ready.extend(waiting.map(|(conn, _)| *conn));
     }
 
     fn pull_forward(&mut self, items: &NewItems<'_>) {
@@ -353,7 +358,7 @@ impl Router {
         match parcel {
             Parcel::Reply(slot, bytes) => {
                 let known = self.conversations.get_mut(&conn);
-                if known.is_some_and(|one| one.take_reply(group, slot, bytes)) {
+                if known.is_some_and(|one| one.take_reply(group, slot, bytes.into())) {
                     return;
                 }
                 // Its connection is gone, or is about to be closed; of the home group it may also be one that came by no router, as in read-only mode.
@@ -594,8 +599,8 @@ impl Router {
         let one = self.conversation(conn, groups.home().tree().zxid(), groups);
         one.set_session(session);
         match input {
-            ClientInput::Write { request, op, command, .. } => one.ask_write(request, op, command.into()),
-            ClientInput::Read(read) => one.ask_read(copy(&read)),
+            ClientInput::Write { request, op, command, .. } => one.ask_write(request, op, command),
+            ClientInput::Read(read) => one.ask_read(read),
             other => unreachable!("{other:?} is no request"),
         }
         self.ready.insert(conn);

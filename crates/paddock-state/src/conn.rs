@@ -1,6 +1,6 @@
 //! Connections, the clients behind them, and the time of a step.
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use paddock_proto::{Dialect, Id, IdList, SessionId};
 
@@ -59,6 +59,12 @@ pub struct Client {
 }
 
 impl Client {
+    /// A client whose identities do not matter.
+    pub fn without_ids(conn: ConnId, session: SessionId) -> Client {
+        static NO_IDS: LazyLock<Arc<[u8]>> = LazyLock::new(|| IdList::NONE.wire().into());
+        Client { conn, session, dialect: Dialect::default(), ids: NO_IDS.clone() }
+    }
+
     #[inline]
     pub fn new(conn: ConnId, session: SessionId, ids: &[Id]) -> Client {
         Client { conn, session, dialect: Dialect::default(), ids: IdList::encode(ids).into() }

@@ -152,7 +152,7 @@ impl ProvenIds {
 }
 
 /// A request that is answered from the state once all that its connection has asked before has been answered.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct QueuedRead {
     pub client: Client,
     pub request: RequestId,

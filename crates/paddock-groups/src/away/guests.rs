@@ -147,8 +147,7 @@ impl Guests {
         asked: PendingQuestion,
     ) -> Option<(LineName, u64)> {
         let guest = self.by_group.get_mut(&group)?;
-        let is_known = |other: &PendingQuestion| other.is_asked_once() && *other == asked;
-        if guest.asked.values().any(is_known) {
+        if asked.is_asked_once() && guest.asked.values().any(|other| *other == asked) {
             return None;
         }
         let number = guest.line.push(letter.encode());

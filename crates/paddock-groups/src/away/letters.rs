@@ -1,11 +1,18 @@
 //! Letters between a guest and the host of one group.
 
+use bytes::Bytes;
 use paddock_proto::jute::{Reader, Writer};
 use paddock_proto::{DecodeError, Dialect, Id, IdList, OpCode, SessionId, Xid, Zxid};
 use paddock_state::{Client, ConnId};
 use paddock_tree::{AppliedItem, MultiOutcome, RelayedAnswer};
 
 use crate::parts::{GroupPart, PartQuery, buffer, put_result, result, unknown};
+
+/// Bytes of the letter about a request, but for the client's identities and the request itself.
+const REQUEST_BYTES: usize = 1 + 8 + 8 + 1 + 4 + 8 + 4 + 8 + 1 + 4 + 4;
+
+/// Bytes of the letter about a reply, but for the reply itself.
+const REPLY_BYTES: usize = 1 + 8 + 8 + 4;
 
 /// A letter of a guest.
 #[derive(Clone, Debug)]
@@ -49,8 +56,17 @@ impl SessionStanding {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum GuestRequest {
-    Write { op: OpCode, command: Vec<u8> },
-    Read { op: OpCode, body: Vec<u8> },
+    Write { op: OpCode, command: Bytes },
+    Read { op: OpCode, body: Bytes },
+}
+
+impl GuestRequest {
+    fn bytes(&self) -> &[u8] {
+        match self {
+            GuestRequest::Write { command, .. } => command,
+            GuestRequest::Read { body, .. } => body,
+        }
+    }
 }
 
 /// A letter of a host. `number` is that of the guest's letter that it answers.
@@ -105,7 +121,12 @@ pub(crate) enum HostLetter {
 
 impl GuestLetter {
     pub(crate) fn encode(&self) -> Vec<u8> {
-        let mut out = Vec::new();
+        let mut out = Vec::with_capacity(match self {
+            GuestLetter::Request { client, what, .. } => {
+                REQUEST_BYTES + client.ids().wire().len() + what.bytes().len()
+            }
+            _ => 0,
+        });
         match self {
             GuestLetter::Request { client, xid, needs, standing, what } => {
                 out.push(0);
@@ -113,13 +134,13 @@ impl GuestLetter {
                 out.put_i32(xid.0);
                 out.put_i64(needs.0);
                 standing.encode(&mut out);
-                let (is_write, op, bytes) = match what {
-                    GuestRequest::Write { op, command } => (true, op, command),
-                    GuestRequest::Read { op, body } => (false, op, body),
+                let (is_write, op) = match what {
+                    GuestRequest::Write { op, .. } => (true, op),
+                    GuestRequest::Read { op, .. } => (false, op),
                 };
                 out.put_bool(is_write);
                 out.put_i32(op.code());
-                out.put_buffer(Some(bytes));
+                out.put_buffer(Some(what.bytes()));
             }
             GuestLetter::Parts { client, as_of, queries } => {
                 out.push(1);
@@ -168,7 +189,7 @@ impl GuestLetter {
                 let client = client(reader)?;
                 let (xid, needs) = (Xid(reader.i32()?), Zxid(reader.i64()?));
                 let (standing, is_write) = (SessionStanding::decode(reader)?, reader.bool()?);
-                let (code, bytes) = (reader.i32()?, buffer(reader)?);
+                let (code, bytes) = (reader.i32()?, Bytes::from(buffer(reader)?));
                 let op = OpCode::from_code(code)
                     .ok_or(DecodeError::UnknownValue { field: "operation", value: code })?;
                 let what = if is_write {
@@ -210,6 +231,16 @@ impl GuestLetter {
 }
 
 impl HostLetter {
+    /// The letter [`HostLetter::Reply`], without a copy of the reply.
+    pub(crate) fn encode_reply(number: u64, zxid: Zxid, bytes: &[u8]) -> Vec<u8> {
+        let mut out = Vec::with_capacity(REPLY_BYTES + bytes.len());
+        out.push(1);
+        out.put_i64(number as i64);
+        out.put_i64(zxid.0);
+        out.put_buffer(Some(bytes));
+        out
+    }
+
     pub(crate) fn encode(&self) -> Vec<u8> {
         let mut out = Vec::new();
         let mut begin = |tag: u8, number: u64| {
@@ -222,9 +253,7 @@ impl HostLetter {
                 out.put_i64(level.0);
             }
             HostLetter::Reply { number, zxid, bytes } => {
-                begin(1, *number);
-                out.put_i64(zxid.0);
-                out.put_buffer(Some(bytes));
+                return HostLetter::encode_reply(*number, *zxid, bytes);
             }
             HostLetter::Parts { number, parts } => {
                 begin(2, *number);
@@ -298,8 +327,7 @@ fn put_client(out: &mut Vec<u8>, client: &Client) {
     out.put_i64(client.conn.to_u64() as i64);
     out.put_i64(client.session.0);
     out.put_bool(client.dialect == Dialect::ClickHouse);
-    let ids: Vec<Id> = client.ids().iter().map(|(scheme, id)| Id::new(scheme, id)).collect();
-    out.extend(IdList::encode(&ids));
+    out.extend_from_slice(client.ids().wire());
 }
 
 fn client(reader: &mut Reader<'_>) -> Result<Client, DecodeError> {
@@ -307,7 +335,9 @@ fn client(reader: &mut Reader<'_>) -> Result<Client, DecodeError> {
     let dialect = if reader.bool()? { Dialect::ClickHouse } else { Dialect::ZooKeeper };
     let ids = IdList::decode(reader)?;
     let ids: Vec<Id> = ids.iter().map(|(scheme, id)| Id::new(scheme, id)).collect();
-    Ok(Client::new(conn, session, &ids).with_dialect(dialect))
+    let client =
+        if ids.is_empty() { Client::without_ids(conn, session) } else { Client::new(conn, session, &ids) };
+    Ok(client.with_dialect(dialect))
 }
 
 fn conn(reader: &mut Reader<'_>) -> Result<ConnId, DecodeError> {
@@ -339,8 +369,8 @@ mod tests {
         };
         let queries = vec![PartQuery::Data { path: "/a".to_owned() }];
         let letters = [
-            request(GuestRequest::Write { op: OpCode::Create, command: vec![1, 2] }),
-            request(GuestRequest::Read { op: OpCode::GetData, body: vec![3] }),
+            request(GuestRequest::Write { op: OpCode::Create, command: vec![1, 2].into() }),
+            request(GuestRequest::Read { op: OpCode::GetData, body: vec![3].into() }),
             GuestLetter::Parts { client: client.clone(), as_of: Zxid(9), queries },
             GuestLetter::Outcome { session: SessionId(1), multi: 2 },
             GuestLetter::Attend {

@@ -1,5 +1,6 @@
 //! Letters of one guest and one host about one group, each once and in order, over links that may lose, double and reorder messages.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, VecDeque};
 
 use paddock_proto::DecodeError;
@@ -107,20 +108,23 @@ impl Line {
     }
 
     /// Takes a frame of this line. Returns the letters whose turn has come, with their numbers.
-    pub(crate) fn receive(&mut self, frame: &LineFrame<'_>) -> Vec<(u64, Vec<u8>)> {
+    pub(crate) fn receive<'f>(&mut self, frame: &LineFrame<'f>) -> Vec<(u64, Cow<'f, [u8]>)> {
         self.drop_acknowledged(frame.acknowledged);
         self.owes_acknowledgement |= !frame.letters.is_empty();
-        let expected = self.received + 1..=self.received + EARLY_MAX;
+        let mut due = Vec::with_capacity(frame.letters.len());
         for (place, letter) in (0..).zip(&frame.letters) {
             let number = frame.first.saturating_add(place);
-            if expected.contains(&number) {
+            let next = self.received + 1;
+            if number == next {
+                self.received = next;
+                due.push((next, Cow::Borrowed(*letter)));
+                while let Some(letter) = self.early.remove(&(self.received + 1)) {
+                    self.received += 1;
+                    due.push((self.received, Cow::Owned(letter)));
+                }
+            } else if number > next && number - next < EARLY_MAX {
                 self.early.entry(number).or_insert_with(|| letter.to_vec());
             }
-        }
-        let mut due = Vec::new();
-        while let Some(letter) = self.early.remove(&(self.received + 1)) {
-            self.received += 1;
-            due.push((self.received, letter));
         }
         due
     }
@@ -191,7 +195,8 @@ mod tests {
     const NAME: LineName = LineName { start: 7, number: 1 };
 
     fn letters(line: &mut Line, frame: &[u8]) -> Vec<(u64, Vec<u8>)> {
-        line.receive(&LineFrame::decode(frame).unwrap())
+        let due = line.receive(&LineFrame::decode(frame).unwrap());
+        due.into_iter().map(|(number, letter)| (number, letter.into_owned())).collect()
     }
 
     #[test]

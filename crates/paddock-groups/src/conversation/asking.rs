@@ -7,9 +7,7 @@ use paddock_state::ClientInput;
 use paddock_tree::{Command, Guess};
 
 use super::telling::watched_path;
-use super::{
-    Conversation, Freshness, RequestStage, RoutedRequest, WatchedBefore, What, copy, session_command,
-};
+use super::{Conversation, Freshness, RequestStage, RoutedRequest, WatchedBefore, What, session_command};
 use crate::answer::RoutedAnswer;
 use crate::parts::PartQuery;
 use crate::place::{RequestPlace, sets_watch, watched_lists};
@@ -137,9 +135,9 @@ impl Conversation {
         let request = asked.request;
         let input = match &asked.what {
             What::Write { op, command } => {
-                ClientInput::Write { conn: self.conn, request, op: *op, command: command.clone().into() }
+                ClientInput::Write { conn: self.conn, request, op: *op, command: command.clone() }
             }
-            What::Read(read) => ClientInput::Read(copy(read)),
+            What::Read(read) => ClientInput::Read(read.clone()),
         };
         asked.stage = RequestStage::UnderWay { group };
         turn.orders.push(Order::Hand { group, session: self.session, needs, input });
@@ -152,34 +150,32 @@ impl Conversation {
         if home.session_timeout_ms(self.session).is_none() {
             return true;
         }
-        let mut attached: BTreeSet<u32> = home.attached_groups(self.session).collect();
-        let mut is_ready = true;
-        if group > 0 && attached.insert(group) {
-            if turn.marks.is_attach_due(self.session, group) {
-                let attach = GroupsCommand::Attach { group };
-                turn.orders.push(Order::Submit { group: 0, command: session_command(self.session, attach) });
-            }
-            is_ready = false;
+        let is_attached = group == 0 || home.attached_groups(self.session).any(|attached| attached == group);
+        if !is_attached && turn.marks.is_attach_due(self.session, group) {
+            let attach = GroupsCommand::Attach { group };
+            turn.orders.push(Order::Submit { group: 0, command: session_command(self.session, attach) });
         }
-        for group in &attached {
-            if !turn.groups.knows_start_in(*group) {
-                turn.tell_start(*group);
+        let mut is_ready = is_attached;
+        let attached = || home.attached_groups(self.session).chain((!is_attached).then_some(group));
+        for group in attached() {
+            if !turn.groups.knows_start_in(group) {
+                turn.tell_start(group);
                 is_ready = false;
             }
-            let attends = turn.groups.has_owner_in(self.session, *group);
-            if !attends && turn.groups.is_away(*group) {
+            let attends = turn.groups.has_owner_in(self.session, group);
+            if !attends && turn.groups.is_away(group) {
                 let moves = home.session_moves(self.session);
-                turn.ask(*group, HostQuestion::Attend { session: self.session, moves });
-            } else if !attends && turn.groups.is_owner_in(self.session, *group) {
+                turn.ask(group, HostQuestion::Attend { session: self.session, moves });
+            } else if !attends && turn.groups.is_owner_in(self.session, group) {
                 // The session has come through a host before, which may be this member: what comes from there is to be refused from now on.
-                turn.bring(self.session, *group);
+                turn.bring(self.session, group);
             }
             is_ready &= attends;
         }
         if is_ready && !self.has_written {
             // The client may have asked for more on another connection than it was answered. That comes before all that it asks for on this one.
             self.has_written = true;
-            for group in attached {
+            for group in attached() {
                 self.shown.note(group, turn.groups.zxid(group));
             }
         }

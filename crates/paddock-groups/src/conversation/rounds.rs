@@ -7,7 +7,7 @@ use paddock_proto::{ErrorCode, GroupsCommand, OpCode, Write, Zxid};
 use paddock_state::ClientInput;
 use paddock_tree::{Command, MultiEnd, MultiOutcome, done_multi, failed_multi, multi_over_groups};
 
-use super::{Conversation, Freshness, RequestStage, What, copy};
+use super::{Conversation, Freshness, RequestStage, What};
 use crate::answer::RoutedAnswer;
 use crate::moment::OrderMoment;
 use crate::turn::{HostQuestion, Order, Turn};
@@ -124,7 +124,7 @@ impl Conversation {
         let What::Read(read) = &front.what else { unreachable!("a write asks no group how far it has come") };
         let left: BTreeSet<u32> = turn.groups.numbers().collect();
         for group in &left {
-            let mut sync = copy(read);
+            let mut sync = read.clone();
             if sync.op != OpCode::Sync {
                 let mut body = Vec::new();
                 body.put_string("/");

@@ -120,14 +120,13 @@ impl Router {
             let unwatched = match news {
                 NewsOfHost::Further { items } => {
                     self.pull_forward(&NewItems::new(group, &items));
-                    let waiting = self.conversations.iter().filter(|(_, one)| !one.is_at_rest());
-                    self.ready.extend(waiting.map(|(conn, _)| *conn));
+                    self.go_on_with_waiting();
                     None
                 }
                 NewsOfHost::Reply { conn, slot, bytes } => {
                     self.ready.insert(conn);
                     if let Some(one) = self.conversations.get_mut(&conn) {
-                        one.take_reply_of_host((group, level), slot, &bytes);
+                        one.take_reply_of_host((group, level), slot, bytes);
                     }
                     None
                 }
@@ -213,11 +212,10 @@ fn request(
 ) -> Option<(GuestLetter, PendingQuestion)> {
     let (client, request, what) = match input {
         ClientInput::Write { conn, request, op, command } => {
-            let client = Client::new(conn, session, &[]);
-            (client, request, GuestRequest::Write { op, command: command.into() })
+            (Client::without_ids(conn, session), request, GuestRequest::Write { op, command })
         }
         ClientInput::Read(read) => {
-            (read.client, read.request, GuestRequest::Read { op: read.op, body: read.body.into() })
+            (read.client, read.request, GuestRequest::Read { op: read.op, body: read.body })
         }
         _ => return None,
     };

@@ -1,8 +1,9 @@
 //! Writes that are handed to a group behind what other groups have shown to their session.
 
-use paddock_proto::{CreateMode, GroupsCommand, OpCode, SessionId, Zxid, encode};
+use bytes::Bytes;
+use paddock_proto::{CreateMode, GroupsCommand, IdList, OpCode, SessionId, Zxid, encode};
 use paddock_state::ClientInput;
-use paddock_tree::SLOTS;
+use paddock_tree::{Command, SLOTS};
 
 use super::super::Order;
 use super::routed_pair::{ORIGIN, RoutedPair, SESSION, ToldClient};
@@ -103,4 +104,22 @@ fn an_event_waits_while_an_answer_can_have_an_earlier_moment() {
     pair.send_items(60);
     pair.create(0, 61, "/h2");
     assert_eq!(pair.work(), [ToldClient::Answer, ToldClient::Event(Some(Zxid(45)))]);
+}
+
+#[test]
+fn a_write_that_waits_for_long_does_not_keep_the_block_that_it_came_in() {
+    let mut pair = attached();
+    let (mut body, mut block) = (Vec::new(), Vec::new());
+    encode::create_open(&mut body, "/b/x", None, CreateMode::Persistent);
+    Command::encode(SESSION, 5, IdList::NONE, OpCode::Create, &body, &mut block);
+    let length = block.len();
+    block.resize(16 << 10, 0);
+    let block = Bytes::from(block);
+    pair.hand_in_command(OpCode::Create, block.slice(..length));
+    pair.work();
+    assert_eq!(asked_of(&pair, 1), [Some(Zxid(30)), None], "the group has taken it");
+    pair.orders.clear();
+    assert!(!block.is_unique());
+    pair.router.tick();
+    assert!(block.is_unique());
 }

@@ -1,5 +1,6 @@
 //! A router between a home group and one more, whose replicas come as far as a test lets them.
 
+use bytes::Bytes;
 use paddock_proto::jute::Reader;
 use paddock_proto::{CreateMode, GroupsCommand, IdList, OpCode, ReplyHeader, StreamItem, Xid, encode, frame};
 use paddock_state::{Client, QueuedRead, RequestId, State};
@@ -191,13 +192,14 @@ impl RoutedPair {
 
     /// The client asks for a write.
     pub(super) fn hand_in_write(&mut self, op: OpCode, body: &[u8]) {
-        let (request, mut command) = (self.next_request(), Vec::new());
+        let mut command = Vec::new();
         Command::encode(SESSION, 5, IdList::NONE, op, body, &mut command);
-        assert!(
-            self.router
-                .take(ClientInput::Write { conn: self.conn, request, op, command: command.into() })
-                .is_none()
-        );
+        self.hand_in_command(op, command.into());
+    }
+
+    pub(super) fn hand_in_command(&mut self, op: OpCode, command: Bytes) {
+        let request = self.next_request();
+        assert!(self.router.take(ClientInput::Write { conn: self.conn, request, op, command }).is_none());
     }
 
     pub(super) fn hand_in(&mut self, op: OpCode, body: Vec<u8>) {
