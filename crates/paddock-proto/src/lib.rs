@@ -34,7 +34,7 @@ pub use member::{
     Reach, narrow_member_number,
 };
 pub use op::OpCode;
-pub use path::{InvalidPath, is_at_or_below, parent_and_name, validate_path};
+pub use path::{InvalidPath, is_at_or_below, parent_and_name, split_name, validate_path};
 pub use reply::{MultiResult, ReplyHeader, WriteReply};
 pub use request::{
     Auth, ChildFilter, Create, CreateMode, Read, Reconfig, Request, RequestHeader, SetWatches, WatchRequest,

@@ -17,6 +17,21 @@ pub enum InvalidPath {
 /// private-use or special character. Characters beyond the basic plane are refused as ZooKeeper refuses them: it
 /// looks at UTF-16 units and sees surrogates.
 pub fn validate_path(path: &str) -> Result<(), InvalidPath> {
+    if is_plain(path.as_bytes()) { Ok(()) } else { examine(path) }
+}
+
+/// True for nearly all valid paths: printable ASCII, without a component that begins with a dot.
+fn is_plain(path: &[u8]) -> bool {
+    let [b'/', inner @ ..] = path else { return false };
+    // Without a way out at the first bad byte many bytes are looked at together.
+    let are_printable = inner.iter().fold(true, |all, byte| all & matches!(byte, b' '..=b'~'));
+    let begins_badly = |(before, byte): (&u8, &u8)| *before == b'/' && matches!(byte, b'/' | b'.');
+    let are_good = path.iter().zip(inner).fold(true, |all, pair| all & !begins_badly(pair));
+    are_printable && are_good && inner.last() != Some(&b'/')
+}
+
+/// Checks a path character by character.
+fn examine(path: &str) -> Result<(), InvalidPath> {
     let Some(inner) = path.strip_prefix('/') else { return Err(InvalidPath::NotAbsolute) };
     if inner.is_empty() {
         return Ok(());
@@ -40,12 +55,19 @@ fn is_forbidden(c: char) -> bool {
 /// The parent of `path` and the last component: `/a/b` gives `/a` and `b`, `/a` gives `/` and `a`.
 /// `None` where there is no `/` at all and for the root, which has no parent.
 pub fn parent_and_name(path: &str) -> Option<(&str, &str)> {
-    let slash = path.rfind('/')?;
-    match (slash, path.len()) {
-        (0, 1) => None,
-        (0, _) => Some(("/", &path[1..])),
-        _ => Some((&path[..slash], &path[slash + 1..])),
+    match split_name(path)? {
+        ("", "") => None,
+        ("", name) => Some(("/", name)),
+        split => Some(split),
     }
+}
+
+/// The path up to its last slash, and what follows: `/a` gives an empty path and `a`. `None` where there is no `/`.
+#[inline]
+pub fn split_name(path: &str) -> Option<(&str, &str)> {
+    // Names are short: byte by byte is quicker than what looks at many at once.
+    let slash = path.bytes().rposition(|byte| byte == b'/')?;
+    Some((&path[..slash], &path[slash + 1..]))
 }
 
 /// True if `path` is `top` or lies below it. A slash at the end of `top` changes nothing. An empty path is nowhere.
@@ -78,6 +100,21 @@ mod tests {
     }
 
     #[test]
+    fn a_glance_says_what_an_examination_does() {
+        let alphabet = ["/", ".", "a", " ", "~", "\u{7f}", "\u{1f}", "ü", "\0"];
+        let mut paths = vec![String::new()];
+        for _ in 0..4 {
+            let longer = paths.iter().flat_map(|path| alphabet.map(|next| format!("{path}{next}")));
+            paths = longer.collect();
+            paths.push(String::new());
+            for path in &paths {
+                assert_eq!(validate_path(path), examine(path), "{path:?}");
+            }
+        }
+        assert!(paths.iter().any(|path| is_plain(path.as_bytes())));
+    }
+
+    #[test]
     fn a_path_is_at_itself_and_below_what_is_above() {
         for (path, top, expected) in [
             ("/a", "/a", true),
@@ -101,5 +138,8 @@ mod tests {
         assert_eq!(parent_and_name("/a/"), Some(("/a", "")));
         assert_eq!(parent_and_name("/"), None);
         assert_eq!(parent_and_name("a"), None);
+        assert_eq!(split_name("/a"), Some(("", "a")));
+        assert_eq!(split_name("/ü/b"), Some(("/ü", "b")));
+        assert_eq!(split_name("a"), None);
     }
 }

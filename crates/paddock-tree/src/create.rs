@@ -2,7 +2,9 @@
 
 use std::borrow::Cow;
 
-use paddock_proto::{Create, CreateMode, ErrorCode, EventKind, OpCode, Perms, WriteReply, validate_path};
+use paddock_proto::{
+    Create, CreateMode, ErrorCode, EventKind, OpCode, Perms, WriteReply, split_name, validate_path,
+};
 
 use crate::access::resolve_acl;
 use crate::computed::refuse_computed;
@@ -57,7 +59,7 @@ impl Tree {
 
     fn check_vacant(&self, parent: NodeId, path: &str) -> Result<(), ErrorCode> {
         // Only the root has no name of its own.
-        let name = path.rsplit_once('/').map_or("", |(_, name)| name);
+        let name = split_name(path).map_or("", |(_, name)| name);
         if name.is_empty() || self.store.child(parent, name).is_some() {
             return Err(ErrorCode::NodeExists);
         }
@@ -118,8 +120,8 @@ pub(crate) fn as_in_multi<'a>(create: &Create<'a>) -> Option<Create<'a>> {
 
 /// The path up to its last slash, and what follows. The parent of a child of the root is the empty path.
 pub(crate) fn split_path(path: &str) -> Result<(&str, &str), ErrorCode> {
-    match path.rsplit_once('/') {
-        Some(split) if !path.contains('\0') => Ok(split),
+    match split_name(path) {
+        Some(split) if path.bytes().all(|byte| byte != 0) => Ok(split),
         _ => Err(ErrorCode::BadArguments),
     }
 }

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use paddock_proto::{ErrorCode, EventKind, Perms, SessionId, WriteReply, Zxid};
+use paddock_proto::{ErrorCode, EventKind, Perms, SessionId, WriteReply, Zxid, split_name};
 
 use crate::computed::refuse_computed;
 use crate::create::split_path;
@@ -104,7 +104,7 @@ pub(crate) fn split_deletable(path: &str) -> Result<(&str, &str), ErrorCode> {
 }
 
 fn parent_of(path: Cow<'_, str>) -> Cow<'_, str> {
-    let parent_len = path.rfind('/').expect("a path has a slash").max(1);
+    let parent_len = split_name(&path).expect("a path has a slash").0.len().max(1);
     match path {
         Cow::Borrowed(path) => Cow::Borrowed(&path[..parent_len]),
         Cow::Owned(mut path) => {

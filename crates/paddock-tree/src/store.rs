@@ -87,5 +87,6 @@ pub(crate) struct NewNode<'a> {
 
 /// Length of a path as ZooKeeper counts it, in UTF-16 units: valid paths have no character that takes two.
 pub(crate) fn path_chars(path: &str) -> u64 {
-    path.chars().count() as u64
+    let units = if path.is_ascii() { path.len() } else { path.chars().count() };
+    units as u64
 }

@@ -1,6 +1,6 @@
 //! Changes of the store, with all the bookkeeping.
 
-use paddock_proto::{Acl, Zxid};
+use paddock_proto::{Acl, Zxid, split_name};
 
 use super::index::NameHash;
 use super::journal::Undo;
@@ -9,7 +9,7 @@ use super::{AclId, NewNode, NodeId, Store, ZnodeKind, path_chars};
 
 impl Store {
     pub(crate) fn create(&mut self, new: NewNode<'_>) -> NodeId {
-        let (_, name) = new.path.rsplit_once('/').expect("a path has a slash");
+        let (_, name) = split_name(new.path).expect("a path has a slash");
         let parent = new.parent;
         self.touch(parent);
         self.touch(NodeId(self.nodes.next_id()));
