@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use paddock_proto::jute::{Reader, Writer};
-use paddock_proto::{DecodeError, StreamItem, Zxid};
+use paddock_proto::{DecodeError, SessionId, StreamItem, Zxid};
 
 /// A stream to a group. Items are numbered from 1 on.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -45,6 +45,15 @@ impl ItemStream {
         let first = self.acknowledged + skipped + 1;
         let items = self.pending.iter().skip(usize::try_from(skipped).unwrap_or(usize::MAX));
         (first..).zip(items)
+    }
+
+    /// Zxid with which the end of a session was decided of which the group has not said yet that it knows.
+    pub(crate) fn decided_end(&self, session: SessionId) -> Option<Zxid> {
+        let is_end = |item: &&PendingItem| {
+            let item = StreamItem::decode(&mut Reader::new(&item.bytes));
+            item == Ok(StreamItem::End { session })
+        };
+        self.pending.iter().find(is_end).map(|item| item.decided)
     }
 
     /// Bytes of the items that were not acknowledged.

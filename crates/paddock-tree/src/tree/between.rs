@@ -162,7 +162,7 @@ impl Tree {
         self.give_up_multis(session, zxid);
         let Some(groups) = self.between_groups.attached.remove(&session) else { return zxid };
         self.between_groups.multis.spoil(|open| open.votes.keys().any(|group| groups.contains(group)));
-        self.forget_leaving_ephemerals(session);
+        self.forget_leaving_ephemerals(session, zxid);
         for group in groups {
             self.between_groups.streams.push(group, zxid, &StreamItem::End { session });
         }
@@ -235,7 +235,7 @@ impl Tree {
             StreamItem::End { session } => {
                 self.hosts.through.remove(&session);
                 self.close_session(session, at.zxid, changes);
-                self.remove_given_ephemerals(session, changes);
+                self.end_given_ephemerals(session, (at.zxid, decided), changes);
             }
             StreamItem::Slots { path, first, last } => {
                 let slots =
@@ -500,6 +500,60 @@ mod tests {
         let received = group.received_items();
         send(&home, 1, &mut group, received);
         assert!(group.stat("/a/b").is_some());
+    }
+
+    #[test]
+    fn the_parent_of_an_ephemeral_changes_with_the_end_of_its_session_also_while_both_are_on_their_way() {
+        const SESSION: SessionId = SessionId(7);
+        let of_session = |tree: &mut Tree, op, body: &[u8]| {
+            let mut bytes = Vec::new();
+            Command::encode(SESSION, 5, IdList::NONE, op, body, &mut bytes);
+            tree.apply(&Command::decode(&bytes).unwrap().taken_by(1)).result.unwrap();
+        };
+        let given = |group: &Tree| {
+            let given = group.given_portion("/a", 0, 0).unwrap();
+            (given.znodes.to_vec(), given.above)
+        };
+        // Home has the znodes before the session ends, or has them later from a group that has heard of the end, or has not.
+        for (is_here_before, has_heard) in [(true, false), (false, true), (false, false)] {
+            let (mut home, mut group) = (home(2), tree());
+            create(&mut home, "/a");
+            create(&mut home, "/a/b");
+            between(&mut home, GroupsCommand::Split { path: "/a" });
+            between(&mut home, GroupsCommand::Move { path: "/a", first: 0, last: SLOTS - 1, group: 1 });
+            home.sessions.insert(SESSION, Session::new(1000, 1));
+            let mut body = Vec::new();
+            GroupsCommand::Attach { group: 1 }.encode(&mut body);
+            of_session(&mut home, GroupsCommand::OP, &body);
+            send(&home, 1, &mut group, 0);
+            let mut body = Vec::new();
+            encode::create_open(&mut body, "/a/b/e", None, CreateMode::Ephemeral);
+            of_session(&mut group, OpCode::Create, &body);
+            between(&mut home, GroupsCommand::Move { path: "/a", first: 0, last: SLOTS - 1, group: 0 });
+            let received = group.received_items();
+            send(&home, 1, &mut group, received);
+            let (znodes, above) = given(&group);
+            let give = |home: &mut Tree, portion: u32, is_last: bool, znodes: &[u8]| {
+                between(home, GroupsCommand::Given { path: "/a", first: 0, portion, is_last, above, znodes });
+            };
+            if is_here_before {
+                give(&mut home, 0, false, &znodes);
+            }
+            home.begin_entry(Zxid(100));
+            of_session(&mut home, OpCode::CloseSession, &[]);
+            let end = home.streams().to_group(1).unwrap().decided_end(SESSION).unwrap();
+            if has_heard {
+                let received = group.received_items();
+                send(&home, 1, &mut group, received);
+                between(&mut home, GroupsCommand::Acknowledge { group: 1, number: group.received_items() });
+            }
+            match is_here_before {
+                true => give(&mut home, 1, true, &[]),
+                false => give(&mut home, 0, true, &given(&group).0),
+            }
+            assert!(home.stat("/a/b/e").is_none());
+            assert_eq!(home.stat("/a/b").unwrap().pzxid, end, "{is_here_before} {has_heard}");
+        }
     }
 
     #[test]

@@ -1,11 +1,10 @@
 //! Znodes that go to another group with their slots.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
-use std::sync::Arc;
 
 use paddock_proto::jute::{Reader, Writer};
-use paddock_proto::{Acl, AclList, DecodeError, EventKind, SessionId, StreamItem, Zxid, encode};
+use paddock_proto::{Acl, AclList, DecodeError, EventKind, SessionId, StreamItem, Zxid, encode, split_name};
 
 use super::{Circumstances, Tree};
 use crate::between_groups::GivenZnodes;
@@ -81,7 +80,7 @@ impl Tree {
 
     /// A portion of the znodes of slots that leave another group has come. With the last one the slots are where they go.
     pub(super) fn take_given(&mut self, path: &str, first: u16, portion: u32, given: GivenPortion<'_>) {
-        let knows_moves = self.raised.level >= FeatureLevel::HOSTS;
+        let (knows_moves, zxid) = (self.raised.level >= FeatureLevel::HOSTS, self.zxid.0);
         let Tree { between_groups, sessions, .. } = self;
         let Some((since, leaving)) = between_groups.split_points.leaving_of(path) else { return };
         // A portion of an earlier move of the same slots may come once more, from a leader that has not heard that it was taken. It left before the map became
@@ -90,8 +89,17 @@ impl Tree {
         if is_late || leaving.first != first || leaving.portions() != portion {
             return;
         }
-        // Sessions that have ended meanwhile have no ephemerals any more: the group that gave them has told their watchers.
-        leaving.portions.push(without(given.znodes, |owner| !sessions.contains_key(&owner)).0);
+        leaving.portions.push(given.znodes.to_vec());
+        // Sessions that have ended meanwhile have no ephemerals any more: the group that gave them tells their watchers. It says by their pzxid when that was, or has yet to
+        // hear of it.
+        let stream = between_groups.streams.to_group(leaving.from);
+        drop_ended(&mut leaving.portions, portion as usize, |owner, znode| {
+            if sessions.contains_key(&owner) {
+                return None;
+            }
+            let told = Some(znode.pzxid).filter(|pzxid| *pzxid != znode.czxid);
+            told.or_else(|| Some(stream?.decided_end(owner)?.0)).or(Some(zxid))
+        });
         if !given.is_last {
             return;
         }
@@ -102,29 +110,46 @@ impl Tree {
         self.between_groups.streams.push(from, self.zxid, &StreamItem::Taken { path, first });
     }
 
-    /// A session ends whose ephemerals may be on their way from one group to another.
-    pub(super) fn forget_leaving_ephemerals(&mut self, session: SessionId) {
+    /// A session ends, as decided at this zxid, whose ephemerals may be on their way from one group to another.
+    pub(super) fn forget_leaving_ephemerals(&mut self, session: SessionId, decided: Zxid) {
         for leaving in self.between_groups.split_points.leaving_mut() {
-            for portion in &mut leaving.portions {
-                *portion = without(portion, |owner| owner == session).0;
-            }
+            drop_ended(&mut leaving.portions, 0, |owner, _| (owner == session).then_some(decided.0));
         }
     }
 
-    /// A session has ended, and ephemerals of it were given away that the home group does not have yet, or has dropped: their watchers are told here.
-    pub(super) fn remove_given_ephemerals(&mut self, session: SessionId, changes: &mut Changes<'_>) {
+    /// A session has ended, as decided at a zxid, and ephemerals of it were given away that the home group does not have yet, or has dropped: their watchers are told here. The home
+    /// group drops those that it does not have yet, and learns by their pzxid when they went.
+    pub(super) fn end_given_ephemerals(
+        &mut self,
+        session: SessionId,
+        (zxid, decided): (Zxid, Zxid),
+        changes: &mut Changes<'_>,
+    ) {
+        let mut changed_points = Vec::new();
         for given in &mut self.between_groups.given {
             for portion in &mut given.portions {
-                let (left, gone) = without(portion, |owner| owner == session);
-                *portion = left;
-                for (path, acl) in gone {
-                    let readers = (!acl.iter().any(is_world)).then_some(acl);
-                    let parent = path.rsplit_once('/').map_or("/", |(parent, _)| parent).to_owned();
-                    let change =
-                        |kind, path: String| Change { kind, path: path.into(), readers: readers.clone() };
+                *portion = rewritten(portion, |path, znode| {
+                    if znode.owner() != Some(session) {
+                        return true;
+                    }
+                    znode.pzxid = decided.0;
+                    let readers = (!znode.acl.iter().any(is_world)).then(|| znode.acl.clone());
+                    let parent = parent_of(path);
+                    changed_points.extend((parent == given.path).then(|| parent.to_owned()));
+                    let change = |kind, path: &str| Change {
+                        kind,
+                        path: path.to_owned().into(),
+                        readers: readers.clone(),
+                    };
                     changes.push(change(EventKind::NodeDeleted, path));
                     changes.push(change(EventKind::NodeChildrenChanged, parent));
-                }
+                    true
+                });
+            }
+        }
+        for point in changed_points {
+            if let Some(point) = self.store.find(&point) {
+                self.store.set_child_counters(point, (self.store.cversion(point), zxid.0));
             }
         }
     }
@@ -217,20 +242,45 @@ fn all_znodes(portion: &[u8]) -> impl Iterator<Item = (&str, Znode)> {
     })
 }
 
-/// Path and ACL of a znode that is not in a portion any more.
-type RemovedZnode = (String, Arc<[Acl]>);
+/// Drops the ephemerals of sessions that have ended from portions of znodes, the first of which that may have some is `first`. `ended` says at which zxid an owner has ended, if it
+/// has: with that the parent changes.
+fn drop_ended(portions: &mut [Vec<u8>], first: usize, ended: impl Fn(SessionId, &Znode) -> Option<i64>) {
+    let mut parents: BTreeMap<String, i64> = BTreeMap::new();
+    for portion in &mut portions[first..] {
+        *portion = rewritten(portion, |path, znode| {
+            let ended = znode.owner().and_then(|owner| ended(owner, znode));
+            if let Some(zxid) = ended {
+                let newest = parents.entry(parent_of(path).to_owned()).or_default();
+                *newest = zxid.max(*newest);
+            }
+            ended.is_none()
+        });
+    }
+    if parents.is_empty() {
+        return;
+    }
+    for portion in portions {
+        *portion = rewritten(portion, |path, znode| {
+            znode.pzxid = znode.pzxid.max(parents.get(path).copied().unwrap_or_default());
+            true
+        });
+    }
+}
 
-/// A portion without the ephemerals of some sessions, and the paths and ACLs of those.
-fn without(portion: &[u8], is_gone: impl Fn(SessionId) -> bool) -> (Vec<u8>, Vec<RemovedZnode>) {
-    let (mut left, mut gone) = (Vec::with_capacity(portion.len()), Vec::new());
-    for (path, znode) in all_znodes(portion) {
-        if znode.owner().is_some_and(&is_gone) {
-            gone.push((path.to_owned(), znode.acl));
-        } else {
-            put_znode(path, &znode, &mut left);
+/// A portion with its znodes as `rewrite` leaves them. Those for which it returns false are left out.
+fn rewritten(portion: &[u8], mut rewrite: impl FnMut(&str, &mut Znode) -> bool) -> Vec<u8> {
+    let mut rewritten = Vec::with_capacity(portion.len());
+    for (path, mut znode) in all_znodes(portion) {
+        if rewrite(path, &mut znode) {
+            put_znode(path, &znode, &mut rewritten);
         }
     }
-    (left, gone)
+    rewritten
+}
+
+/// The parent of a znode below a split point.
+fn parent_of(path: &str) -> &str {
+    split_name(path).expect("a path has a slash").0
 }
 
 fn put_znode(path: &str, znode: &Znode, out: &mut Vec<u8>) {
