@@ -332,9 +332,15 @@ impl HostTurn<'_, '_> {
             hosted.tell(&HostLetter::Done { number, zxid: tree.zxid() });
         }
         let mut held_up: BTreeSet<SessionId> = BTreeSet::new();
+        // Connections whose requests are held, or are handed over in this turn, so that it is not known yet which batch they come into.
+        let mut asking: BTreeSet<ConnId> = BTreeSet::new();
         for (number, letter) in std::mem::take(&mut hosted.held) {
             let session = letter.session();
-            let is_held_up = session.is_some_and(|session| held_up.contains(&session));
+            if let GuestLetter::Request { client, .. } = &letter {
+                asking.insert(client.conn);
+            }
+            let is_gone_later = matches!(&letter, GuestLetter::Gone { conn } if asking.contains(conn));
+            let is_held_up = is_gone_later || session.is_some_and(|session| held_up.contains(&session));
             if is_held_up || !self.carry_out(number, &letter, hosted) {
                 held_up.extend(session);
                 hosted.held.push_back((number, letter));
@@ -514,6 +520,8 @@ impl HostTurn<'_, '_> {
             }
             GuestLetter::Gone { conn } => {
                 if let Some(conn) = hosted.conns.remove(conn) {
+                    // The guest waits until nothing of it can follow.
+                    hosted.abandon(conn);
                     self.conns.remove(&conn);
                     self.view.state.watches().drop_conn(conn);
                 }

@@ -168,3 +168,43 @@ fn a_write_that_was_left_with_a_host_is_over_when_the_group_takes_none_through_i
     pair.work();
     assert!(is_taken_over(&pair));
 }
+
+#[test]
+fn a_session_comes_back_when_what_its_host_was_given_by_a_connection_that_is_gone_is_applied() {
+    // The host hears that the connection is gone in the turn in which it has a write handed over, or later.
+    for is_gone_at_once in [true, false] {
+        let mut pair = hosted();
+        let hands_over = |pair: &mut RoutedPair, batch: u64| {
+            (0..4).any(|_| {
+                pair.work();
+                pair.hands_over_at_host(batch)
+            })
+        };
+        create(&mut pair, "/b/x");
+        assert!(hands_over(&mut pair, 2));
+        if is_gone_at_once {
+            pair.is_cut_off = true;
+            create(&mut pair, "/b/y");
+            pair.work();
+        }
+        let conn = pair.conn;
+        pair.router.take(ClientInput::Disconnect { conn });
+        pair.is_cut_off = false;
+        assert_eq!(hands_over(&mut pair, 3), is_gone_at_once);
+        resume(&mut pair);
+        let comes_back = |pair: &mut RoutedPair| {
+            (0..4).any(|_| {
+                pair.tick();
+                pair.work();
+                is_taken_over(pair)
+            })
+        };
+        assert!(!comes_back(&mut pair), "a write may yet be applied");
+        assert!(pair.other.tree_mut().admit(HOST, 2));
+        if is_gone_at_once {
+            assert!(!comes_back(&mut pair), "the later one may");
+            assert!(pair.other.tree_mut().admit(HOST, 3));
+        }
+        assert!(comes_back(&mut pair), "at once: {is_gone_at_once}");
+    }
+}

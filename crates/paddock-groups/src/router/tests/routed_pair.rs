@@ -33,6 +33,10 @@ pub(super) struct RoutedPair {
     pub(super) answered: Vec<u8>,
     /// Orders of the last turn.
     pub(super) orders: Vec<Order>,
+    /// Orders of the host's last turn.
+    host_orders: Vec<Order>,
+    /// Letters of the router to the host wait.
+    pub(super) is_cut_off: bool,
 }
 
 impl RoutedPair {
@@ -52,8 +56,21 @@ impl RoutedPair {
         let (out, answered, orders) = (Outboxes::new(1), Vec::new(), Vec::new());
         let carrier = Carrier::default();
         let (hosting, is_away) = (Hosting::default(), false);
-        let mut pair =
-            RoutedPair { home, other, carrier, router, hosting, is_away, conn, asked, out, answered, orders };
+        let mut pair = RoutedPair {
+            home,
+            other,
+            carrier,
+            router,
+            hosting,
+            is_away,
+            conn,
+            asked,
+            out,
+            answered,
+            orders,
+            host_orders: Vec::new(),
+            is_cut_off: false,
+        };
         pair.write(0, 1, SESSION, OpCode::CreateSession, &1000_i32.to_be_bytes());
         pair.create(0, 2, "/a");
         pair.create(0, 3, "/b");
@@ -156,6 +173,17 @@ impl RoutedPair {
         mail
     }
 
+    /// True if the host has a write of the client handed to the other group, as a part of this batch.
+    pub(super) fn hands_over_at_host(&mut self, batch: u64) -> bool {
+        let is_write =
+            |order: &Order| matches!(order, Order::HandFor { input: ClientInput::Write { .. }, .. });
+        let hands_over = self.host_orders.iter().any(is_write);
+        if hands_over {
+            self.hosting.handed(ORIGIN.member, 1, (HOST, batch));
+        }
+        hands_over
+    }
+
     /// Another state takes the place of the other group's at its host.
     pub(super) fn replace_host_state(&mut self) {
         self.hosting.begin_anew(1);
@@ -208,6 +236,12 @@ impl RoutedPair {
         assert!(self.router.take(ClientInput::Read(read)).is_none());
     }
 
+    /// A tick passes at both members.
+    pub(super) fn tick(&mut self) {
+        self.router.tick();
+        self.hosting.tick();
+    }
+
     /// Lets the router work. Returns what the client is told.
     pub(super) fn work(&mut self) -> Vec<ToldClient> {
         self.carrier.follow_home(self.home.tree());
@@ -221,10 +255,11 @@ impl RoutedPair {
             hosts.insert(1, vec![HOST.member]);
         }
         self.orders = self.router.work(&own, &hosts, Zxid(0), &mut self.out);
-        for (_, group, frame) in self.router.frames() {
+        let frames = if self.is_cut_off { Vec::new() } else { self.router.frames() };
+        for (_, group, frame) in frames {
             self.hosting.take_frame(ORIGIN.member, group, &frame).unwrap();
         }
-        self.hosting.work(&views(HOST), HOST.member, Zxid(0));
+        self.host_orders = self.hosting.work(&views(HOST), HOST.member, Zxid(0));
         for (_, group, frame) in self.hosting.frames() {
             self.router.take_frame(HOST.member, group, &frame);
         }
