@@ -59,15 +59,12 @@ pub struct Client {
 }
 
 impl Client {
-    /// A client whose identities do not matter.
-    pub fn without_ids(conn: ConnId, session: SessionId) -> Client {
-        static NO_IDS: LazyLock<Arc<[u8]>> = LazyLock::new(|| IdList::NONE.wire().into());
-        Client { conn, session, dialect: Dialect::default(), ids: NO_IDS.clone() }
-    }
-
     #[inline]
     pub fn new(conn: ConnId, session: SessionId, ids: &[Id]) -> Client {
-        Client { conn, session, dialect: Dialect::default(), ids: IdList::encode(ids).into() }
+        // Clients without identities share one list.
+        static NO_IDS: LazyLock<Arc<[u8]>> = LazyLock::new(|| IdList::NONE.wire().into());
+        let ids = if ids.is_empty() { NO_IDS.clone() } else { IdList::encode(ids).into() };
+        Client { conn, session, dialect: Dialect::default(), ids }
     }
 
     #[inline]

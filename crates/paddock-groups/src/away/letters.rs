@@ -335,9 +335,7 @@ fn client(reader: &mut Reader<'_>) -> Result<Client, DecodeError> {
     let dialect = if reader.bool()? { Dialect::ClickHouse } else { Dialect::ZooKeeper };
     let ids = IdList::decode(reader)?;
     let ids: Vec<Id> = ids.iter().map(|(scheme, id)| Id::new(scheme, id)).collect();
-    let client =
-        if ids.is_empty() { Client::without_ids(conn, session) } else { Client::new(conn, session, &ids) };
-    Ok(client.with_dialect(dialect))
+    Ok(Client::new(conn, session, &ids).with_dialect(dialect))
 }
 
 fn conn(reader: &mut Reader<'_>) -> Result<ConnId, DecodeError> {

@@ -212,7 +212,7 @@ fn request(
 ) -> Option<(GuestLetter, PendingQuestion)> {
     let (client, request, what) = match input {
         ClientInput::Write { conn, request, op, command } => {
-            (Client::without_ids(conn, session), request, GuestRequest::Write { op, command })
+            (Client::new(conn, session, &[]), request, GuestRequest::Write { op, command })
         }
         ClientInput::Read(read) => {
             (read.client, read.request, GuestRequest::Read { op: read.op, body: read.body })
