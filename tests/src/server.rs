@@ -5,12 +5,11 @@
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Read, Write};
-use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::ops::Range;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::{Duration, Instant};
 use std::{env, process, thread};
 
@@ -510,17 +509,7 @@ fn tail(path: &Path) -> String {
 /// A free port below Linux's ephemeral range: one from inside it could be taken by some client's outgoing connection
 /// while our server is down. `TEST_PORTS` narrows the choice, where other tests start servers meanwhile.
 pub fn free_port() -> u16 {
-    static TAKEN: AtomicU16 = AtomicU16::new(0);
-    let ports = ports();
-    loop {
-        // Test processes start at different places, servers of one process stand side by side.
-        let offset =
-            (process::id() as u16).wrapping_mul(61).wrapping_add(TAKEN.fetch_add(1, Ordering::Relaxed));
-        let port = ports.start + offset % (ports.end - ports.start);
-        if TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_ok() {
-            return port;
-        }
-    }
+    paddock_os::free_port(Ipv4Addr::LOCALHOST.into(), ports()).expect("a free port")
 }
 
 fn ports() -> Range<u16> {

@@ -3,11 +3,12 @@
 #[path = "shared/common.rs"]
 mod common;
 
-use std::net::TcpListener;
+use std::net::{Ipv4Addr, TcpListener};
 
 use common::clickhouse::{ClickHouse, greeting};
 use common::{Stranger, config, connect, get_data, request, shutdown};
 use paddock_client::CreateMode;
+use paddock_os::free_port;
 use paddock_proto::{Extensions, Password, SessionId, encode};
 use paddock_server::{Config, Dialect, Ensemble, EnsembleMember, Role, Server};
 
@@ -95,9 +96,9 @@ async fn keeper_tells_where_the_member_stands() {
 #[tokio::test]
 async fn without_a_leader_clickhouse_is_told_to_go_elsewhere() {
     // The other two take calls, and say nothing.
-    let mut sockets: Vec<TcpListener> = (0..3).map(|_| TcpListener::bind("127.0.0.1:0").unwrap()).collect();
-    let ports: Vec<u16> = sockets.iter().map(|socket| socket.local_addr().unwrap().port()).collect();
-    drop(sockets.remove(0));
+    let others: [TcpListener; 2] = std::array::from_fn(|_| TcpListener::bind("127.0.0.1:0").unwrap());
+    let mut ports = vec![free_port(Ipv4Addr::LOCALHOST.into(), 16_000..20_000).unwrap()];
+    ports.extend(others.iter().map(|socket| socket.local_addr().unwrap().port()));
     let members = ports.into_iter().zip(1..).map(|(quorum_port, id)| EnsembleMember {
         id,
         host: "127.0.0.1".to_owned(),

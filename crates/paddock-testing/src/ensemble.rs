@@ -37,7 +37,7 @@ impl TestEnsemble {
     }
 
     fn start_once(members: usize, adjust: &impl Fn(&mut Config)) -> Result<TestEnsemble, StartError> {
-        let ports = free_ports(2 * members);
+        let ports = free_ports(2 * members)?;
         let (client_ports, quorum_ports) = ports.split_at(members);
         let listed = (1..).zip(quorum_ports).map(|(id, &quorum_port)| EnsembleMember {
             id,

@@ -12,6 +12,9 @@ pub enum StartError {
     /// There is no temporary directory for its data.
     #[error("make a temporary directory")]
     Directory(#[source] io::Error),
+    /// All ports of 127.0.0.1 from which it takes one are in use.
+    #[error("no free port for the server at 127.0.0.1")]
+    NoPort,
     /// The server says why.
     #[error(transparent)]
     Server(#[from] ServerError),

@@ -1,12 +1,14 @@
 //! Ports for servers. A server keeps its port over a restart, so it is chosen here and not by the system.
 
-use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::ops::Range;
+
+use paddock_os::free_port;
 
 use crate::StartError;
 
 /// Below the ports that Linux gives to outgoing connections: one of those could take the port of a server that is down.
-const PORTS: Range<u16> = 10_240..20_000;
+const PORTS: Range<u16> = 10_240..16_000;
 /// Number of starts, each with other ports, before it is an error that all were taken.
 const TRIES: u32 = 10;
 
@@ -15,15 +17,9 @@ pub(crate) fn loopback(port: u16) -> SocketAddr {
 }
 
 /// Different ports that are free now. Another process may take one before the server does; `with_free_ports` tries again then.
-pub(crate) fn free_ports(count: usize) -> Vec<u16> {
-    let mut ports = Vec::new();
-    while ports.len() < count {
-        let port = fastrand::u16(PORTS);
-        if !ports.contains(&port) && TcpListener::bind(loopback(port)).is_ok() {
-            ports.push(port);
-        }
-    }
-    ports
+pub(crate) fn free_ports(count: usize) -> Result<Vec<u16>, StartError> {
+    let free = || free_port(IpAddr::V4(Ipv4Addr::LOCALHOST), PORTS).ok_or(StartError::NoPort);
+    (0..count).map(|_| free()).collect()
 }
 
 /// Starts with new ports until no port is taken by others.
@@ -39,6 +35,8 @@ pub(crate) fn with_free_ports<T>(mut start: impl FnMut() -> Result<T, StartError
 
 #[cfg(test)]
 mod tests {
+    use std::net::TcpListener;
+
     use super::*;
 
     #[test]

@@ -35,7 +35,7 @@ impl TestServer {
     /// # Errors
     /// Those of [`TestServer::start`].
     pub fn start_with(adjust: impl Fn(&mut Config)) -> Result<TestServer, StartError> {
-        with_free_ports(|| TestServer::start_at(free_ports(1)[0], &adjust))
+        with_free_ports(|| TestServer::start_at(free_ports(1)?[0], &adjust))
     }
 
     pub(crate) fn start_at(port: u16, adjust: impl FnOnce(&mut Config)) -> Result<TestServer, StartError> {

@@ -10,7 +10,7 @@ use std::process::Stdio;
 use std::time::Instant;
 
 use paddock_client::{Client, ClientOptions, CreateMode};
-use process::{Server, WITHIN, check_refused, directory, paddock, run};
+use process::{Server, WITHIN, check_refused, directory, free_port, paddock, run};
 
 const EXAMPLES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/examples");
 
@@ -112,7 +112,8 @@ fn write_until_refused(address: SocketAddr) {
 #[test]
 fn all_addresses_are_reached_through_the_loopback_address() {
     let dir = directory();
-    fs::write(dir.path().join("zoo.cfg"), format!("dataDir=data\nclientPort={}\n", free_port())).unwrap();
+    fs::write(dir.path().join("zoo.cfg"), format!("dataDir=data\nclientPort={}\n", free_port("0.0.0.0")))
+        .unwrap();
     let server = Server::start(dir.path(), &["--config", "zoo.cfg"]);
     assert!(server.address.ip().is_unspecified(), "{}", server.address);
     TcpStream::connect(("127.0.0.1", server.address.port())).expect("connect by IPv4");
@@ -297,7 +298,7 @@ fn a_wrong_argument_is_exit_code_2() {
 #[test]
 fn a_cross_check_that_lets_the_reference_answer_is_refused_with_the_reason() {
     let dir = directory();
-    let listen = format!("127.0.0.1:{}", free_port());
+    let listen = format!("127.0.0.1:{}", free_port("0.0.0.0"));
     for side in ["reference", "paddock"] {
         let args =
             ["server", "--listen", &listen, "--cross-check", "127.0.0.1:1", "--cross-check-answer", side];
@@ -427,12 +428,6 @@ fn help_and_version_are_on_standard_output() {
     ] {
         assert!(help.contains(part), "{part} is missing:\n{help}");
     }
-}
-
-/// Below the range from which Linux gives ports to clients, so that it is not taken in between.
-fn free_port() -> u16 {
-    let first = 12_000 + (std::process::id() % 8000) as u16;
-    (first..).find(|port| TcpListener::bind(("0.0.0.0", *port)).is_ok()).expect("a free port")
 }
 
 #[test]

@@ -8,7 +8,7 @@ use std::net::TcpListener;
 use std::time::{Duration, Instant};
 
 use paddock_client::{Client, ClientOptions, CreateMode};
-use process::{Server, directory};
+use process::{Server, directory, free_port};
 use tempfile::TempDir;
 
 /// Members wait for each other, and for what changes of members take; other tests may take the processors meanwhile.
@@ -80,12 +80,9 @@ fn keeper_config(id: usize, host: &str, members: &[Ports]) -> String {
 }
 
 fn free_members(host: &str, count: usize) -> Vec<Ports> {
-    // All are held until all are known, so that no two are the same.
-    let held: Vec<TcpListener> =
-        (0..3 * count).map(|_| TcpListener::bind((host, 0)).expect("any free port")).collect();
-    let ports: Vec<u16> = held.iter().map(|held| held.local_addr().expect("its port").port()).collect();
-    let ports = ports.chunks(3).zip(1..);
-    ports.map(|(p, number)| Ports { number, client: p[0], quorum: p[1], election: p[2] }).collect()
+    let free = || free_port(host);
+    let member = |number| Ports { number, client: free(), quorum: free(), election: free() };
+    (1..=count as u32).map(member).collect()
 }
 
 /// Members with these numbers.

@@ -1,9 +1,9 @@
 //! Free ports for servers.
 
 use std::fs;
-use std::net::{Ipv4Addr, TcpListener};
-use std::process;
-use std::sync::atomic::{AtomicU16, Ordering};
+use std::net::{IpAddr, Ipv4Addr};
+
+use paddock_os::free_port;
 
 use crate::BenchError;
 
@@ -12,21 +12,12 @@ const COUNT: u16 = 12_000;
 /// Linux's usual begin of the ephemeral range.
 const EPHEMERAL: u16 = 32_768;
 
-/// A port that is free now. It lies below the ephemeral range: one from inside it could be taken by a client's outgoing
-/// connection before the server listens.
+/// A port that is free now, below the ephemeral range.
 pub(super) fn free() -> Result<u16, BenchError> {
-    static NEXT: AtomicU16 = AtomicU16::new(0);
     let first = ephemeral().saturating_sub(COUNT).max(1024);
-    for _ in 0..COUNT {
-        // Each process begins somewhere else; the servers of one process stand side by side.
-        let place =
-            (process::id() as u16).wrapping_mul(61).wrapping_add(NEXT.fetch_add(1, Ordering::Relaxed));
-        let port = first + place % COUNT;
-        if TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_ok() {
-            return Ok(port);
-        }
-    }
-    Err(BenchError::Usage(format!("no port from {first} to {} is free", first + COUNT - 1)))
+    let end = first + COUNT;
+    free_port(IpAddr::V4(Ipv4Addr::LOCALHOST), first..end)
+        .ok_or_else(|| BenchError::Usage(format!("no port from {first} to {} is free", end - 1)))
 }
 
 fn ephemeral() -> u16 {

@@ -1,7 +1,7 @@
 //! A real etcd of one node, spoken to by its JSON gateway.
 
 use std::io::{BufRead, BufReader, Read};
-use std::net::TcpListener;
+use std::net::Ipv4Addr;
 use std::process::{Child, Command, Stdio};
 use std::thread;
 
@@ -157,7 +157,7 @@ fn text(bytes: &[u8]) -> String {
     STANDARD.encode(bytes)
 }
 
+/// Below the ports that Linux gives to others before etcd listens.
 fn free_port() -> u16 {
-    let listener = TcpListener::bind(("127.0.0.1", 0)).expect("bind a port");
-    listener.local_addr().expect("a bound socket has an address").port()
+    paddock_os::free_port(Ipv4Addr::LOCALHOST.into(), 16_000..20_000).expect("a free port")
 }

@@ -13,6 +13,12 @@ use std::time::{Duration, Instant};
 const BINARY: &str = env!("CARGO_BIN_EXE_paddock");
 pub(crate) const WITHIN: Duration = Duration::from_secs(30);
 
+/// A port at `host` for a server, below those that Linux gives to others while the server is down.
+pub(crate) fn free_port(host: &str) -> u16 {
+    let host = host.parse().expect("an IP address");
+    paddock_os::free_port(host, 16_000..20_000).expect("a free port")
+}
+
 /// A directory to run in.
 pub(crate) fn directory() -> tempfile::TempDir {
     tempfile::tempdir().expect("make a directory")
