@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"sort"
 
 	"github.com/anishathalye/porcupine"
@@ -87,8 +86,9 @@ func read(input io.Reader) ([]history, error) {
 			histories[key] = &all[number]
 		}
 	}
-	for _, line := range lines {
-		histories[line.Parts[0].Key].add(line)
+	spans := spans(lines)
+	for number, line := range lines {
+		histories[line.Parts[0].Key].add(line, spans[number])
 	}
 	return all, nil
 }
@@ -161,7 +161,7 @@ func (p part) check() error {
 	return nil
 }
 
-func (h *history) add(l line) {
+func (h *history) add(l line, in span) {
 	multi, changes := make(multi, len(l.Parts)), false
 	for number, part := range l.Parts {
 		request := request{op: part.Op, expected: part.Expected}
@@ -176,13 +176,11 @@ func (h *history) add(l line) {
 		return
 	}
 	operation := porcupine.Operation{
-		ClientId: l.Client, Input: multi, Call: l.Start, Output: outcome{}, Return: math.MaxInt64,
+		ClientId: l.Client, Input: multi, Call: in.start, Output: outcome{}, Return: in.end,
 	}
 	if l.Answer == nil {
-		// It may be carried out at any time, or at the end, where that is the same as never.
 		h.unknown++
 	} else {
-		operation.Return = l.Answer.End
 		operation.Output = l.Answer.outcome()
 	}
 	h.operations = append(h.operations, operation)

@@ -5,6 +5,7 @@ import (
 	"math/rand"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/anishathalye/porcupine"
 )
@@ -108,12 +109,11 @@ func TestVerdicts(t *testing.T) {
 	}
 }
 
-// A history as long as the tests make them: clients that take turns at one true znode, so that their answers overlap.
-// With one answer of the past in it, it must be refused.
-func TestAStaleReadInALongHistoryIsFound(t *testing.T) {
+// trueHistory has 5000 requests of clients that take turns at one true znode, so that their answers overlap, and the places of its reads.
+// One of so many requests has been under way for a long time when it is carried out; none has if that is 0.
+func trueHistory(oneOfSoMany int) (lines []string, reads []int) {
 	chance := rand.New(rand.NewSource(1))
-	state, lines, reads := znode{}, []string{}, []int{}
-	var stale string
+	state := znode{}
 	for number := 1; number <= 5000; number++ {
 		fields := []string{
 			fmt.Sprintf(`"op":"create","value":%d`, number), fmt.Sprintf(`"op":"set","value":%d`, number),
@@ -131,22 +131,83 @@ func TestAStaleReadInALongHistoryIsFound(t *testing.T) {
 		if truth.code == "ok" && request.op == "read" {
 			text += fmt.Sprintf(`,"value":%d,"version":%d`, *truth.value, *truth.version)
 			reads = append(reads, len(lines))
-			if number < 1000 {
-				stale = text
-			}
 		}
 		// It takes effect at 10 × number, and its question and its answer are up to four requests away.
 		moment := 10 * number
-		lines = append(lines, asked(number%7, moment-chance.Intn(40), moment+chance.Intn(40), fields, text))
+		start := moment - chance.Intn(40)
+		if oneOfSoMany > 0 && number%oneOfSoMany == 0 && request.takesValue() {
+			lines = append(lines, unanswered(number%7, start-5_000, fields))
+			continue
+		}
+		lines = append(lines, asked(number%7, start, moment+chance.Intn(40), fields, text))
 	}
+	return lines, reads
+}
+
+// With one answer of the past in it, a history must be refused.
+func TestAStaleReadInALongHistoryIsFound(t *testing.T) {
+	lines, reads := trueHistory(0)
 	if !isLinearizable(t, lines...) {
 		t.Fatal("a true history is refused")
 	}
+	stale := lines[reads[100]]
+	stale = stale[strings.Index(stale, `"code"`) : len(stale)-2]
 	place := reads[len(reads)/2]
 	moment := 10 * (place + 1)
 	lines[place] = asked(place%7, moment, moment+1, theRead, stale)
 	if isLinearizable(t, lines...) {
 		t.Fatal("a stale read is not noticed")
+	}
+}
+
+// As behind the death of a leader: the search has to know about where a request was carried out that was under way for long.
+func TestRequestsThatWereUnderWayForLongAreJudged(t *testing.T) {
+	lines, _ := trueHistory(40)
+	parts, err := read(strings.NewReader(strings.Join(lines, "\n")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	model, operations := registers(parts[0].keys), parts[0].operations
+	if result := porcupine.CheckOperationsTimeout(model, operations, time.Minute); result != porcupine.Ok {
+		t.Fatalf("the verdict on a true history is %q", result)
+	}
+}
+
+func TestSpansAreNarrowedByWhatOthersHaveSeen(t *testing.T) {
+	create := asked(0, 0, 1, `"op":"create","value":1`, created)
+	set := asked(1, 2, 90, theSet, `"code":"ok","version":1`)
+	other := asked(2, 30, 32, `"op":"set","value":3`, `"code":"ok","version":1`)
+	refusedOther := asked(2, 30, 32, `"op":"set","value":3`, `"code":"BadVersion"`)
+	deletion := asked(2, 33, 35, `"op":"delete"`, created)
+	shows := asked(3, 40, 50, theRead, read2)
+	cases := []struct {
+		name  string
+		lines []string
+		span  span
+	}{
+		{"nothing is seen", []string{set, create, other}, span{2, 90}},
+		{"its value is seen", []string{set, create, shows}, span{2, 50}},
+		{"another value is seen before", []string{set, create, asked(2, 20, 25, theRead, read1), shows}, span{20, 50}},
+		{"another value is written before", []string{set, create, other, shows}, span{30, 50}},
+		{"another one is refused before", []string{set, create, refusedOther, shows}, span{2, 50}},
+		{"it is not there before", []string{set, create, deletion, shows}, span{33, 50}},
+		{"another value is seen later", []string{set, create, shows, asked(2, 51, 60, theRead, read1)}, span{2, 50}},
+		{"another value is seen meanwhile", []string{set, create, shows, asked(2, 39, 41, theRead, read1)}, span{2, 50}},
+		{"it has no answer", []string{unanswered(1, 2, theSet), create, shows}, span{2, 50}},
+		{"two write the value", []string{set, create, asked(2, 3, 4, theSet, `"code":"ok"`), shows}, span{2, 90}},
+		{"what is seen contradicts itself", []string{
+			set, create, asked(2, 20, 25, theRead, read2), other, shows,
+		}, span{2, 90}},
+	}
+	for _, test := range cases {
+		parts, err := read(strings.NewReader(strings.Join(test.lines, "\n")))
+		if err != nil {
+			t.Fatal(err)
+		}
+		first := parts[0].operations[0]
+		if found := (span{first.Call, first.Return}); found != test.span {
+			t.Errorf("%s: %v instead of %v", test.name, found, test.span)
+		}
 	}
 }
 
