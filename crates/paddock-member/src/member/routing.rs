@@ -69,10 +69,10 @@ impl Member {
         }
         let home = &self.groups[0].group;
         let needs_quorum = |read: &QueuedRead| self.config.linearizable_reads || read.op == OpCode::Sync;
+        // What a connection has seen, and its end, mean the same while nothing can be written.
+        let is_of_any_mode = matches!(input, ClientInput::Seen { .. } | ClientInput::Disconnect { .. });
         let input = match (&mut self.router, input) {
-            (Some(router), input) if !home.is_read_only() || matches!(input, ClientInput::Seen { .. }) => {
-                router.take(input)
-            }
+            (Some(router), input) if !home.is_read_only() || is_of_any_mode => router.take(input),
             (Some(router), ClientInput::Write { conn, request, .. }) if router.are_spread() => {
                 router.take_read_only(ReadOnlyRequest::Refused(conn, request));
                 None

@@ -473,3 +473,16 @@ fn what_a_client_has_seen_is_known_when_clocks_are_turned_back() {
         assert_eq!(stage.shell.closed, closed, "{zxid:?}");
     }
 }
+
+#[test]
+fn the_end_of_a_connection_is_noticed_while_nothing_can_be_written() {
+    let mut spread = Spread::start();
+    spread.spread();
+    assert_eq!(spread.create(&format!("{POINT}/{}", name_in(1))).error, None);
+    let now = spread.stage.shell.now;
+    spread.stage.member.step_all(now, || Input::DiskFull(true));
+    let end = ClientInput::Disconnect { conn: conn() };
+    spread.stage.member.take(&spread.stage.shell, [Input::Client(end)]);
+    let mut router = spread.stage.member.router.take().unwrap();
+    assert_eq!(router.begin_anew(Vec::new()), BTreeSet::new(), "connections that are still there");
+}
