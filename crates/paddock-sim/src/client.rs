@@ -75,6 +75,8 @@ pub(crate) struct SimClient {
     phase: ClientPhase,
     conn: Option<ConnId>,
     member: u8,
+    /// The one member that it knows.
+    only_member: Option<u8>,
     is_gone: bool,
     session: SessionId,
     password: Password,
@@ -121,6 +123,7 @@ impl SimClient {
             phase: ClientPhase::Away,
             conn: None,
             member: 0,
+            only_member: None,
             is_gone: false,
             session: SessionId::NONE,
             is_temporary: false,
@@ -159,6 +162,16 @@ impl SimClient {
     pub(crate) fn is_content(&self) -> bool {
         let is_served = self.phase == ClientPhase::Serving && !self.only_reads && self.asked.is_empty();
         self.is_gone || is_served
+    }
+
+    /// The one member to which it is about to come back.
+    pub(crate) fn comes_back_to(&self) -> Option<u8> {
+        self.only_member.filter(|_| self.phase == ClientPhase::Away)
+    }
+
+    /// Has it connect to another member than the one that it knows.
+    pub(crate) fn forget_member(&mut self) {
+        self.only_member = None;
     }
 
     pub(crate) fn abandoned(&self) -> impl Iterator<Item = SessionId> {
@@ -243,7 +256,9 @@ impl SimClient {
     }
 
     fn connect(&mut self, now: Time, machines: u8, checks: &Checks) -> Vec<Deed> {
-        self.member = self.chance.between(1, u64::from(machines)) as u8;
+        let any = self.chance.between(1, u64::from(machines)) as u8;
+        self.member = self.only_member.unwrap_or(any);
+        self.only_member = self.habits.knows_one.then_some(self.member);
         self.phase = ClientPhase::Greeting;
         self.heard = now;
         // No client remembers what it was told by events.

@@ -36,7 +36,9 @@ pub(crate) struct Habits {
     pub(crate) pause: SimDuration,
     /// The client moves to another member, without need, one time in this number.
     pub(crate) moves: u64,
-    /// Likewise, for closing its session, and for vanishing.
+    /// The client knows one member, to which it comes back.
+    pub(crate) knows_one: bool,
+    /// As `moves`, for closing its session, and for vanishing.
     pub(crate) closes: u64,
     pub(crate) vanishes: u64,
     /// The session timeout it asks for.
@@ -74,6 +76,7 @@ impl Habits {
             is_hasty: false,
             pause: SimDuration::millis(*chance.pick(&[50, 50, 100, 100, 300, 300, 1000, 5000])),
             moves: *chance.pick(&[30, 100, 1000]),
+            knows_one: false,
             closes: *chance.pick(&[100, 300, 1000]),
             vanishes: *chance.pick(&[200, 1000, 10_000]),
             timeout_ms: (tick_ms * chance.between(1, 20)) as i32,
@@ -106,6 +109,10 @@ impl Habits {
 
     pub(crate) fn move_all_the_time(&mut self) {
         (self.moves, self.pause) = (10, self.pause.min(SimDuration::millis(300)));
+    }
+
+    pub(crate) fn know_one_member(&mut self) {
+        self.knows_one = true;
     }
 
     /// Much is under way, and the end of its session, when it moves.

@@ -86,6 +86,10 @@ impl Wire {
 impl World {
     pub(super) fn client_acts(&mut self, number: usize) -> Checked {
         let (now, machines, client_load) = (self.now, self.plan.settings.machines(), self.client_load);
+        let only = self.clients[number].comes_back_to();
+        if only.is_some_and(|only| self.members().all(|machine| machine.number != only)) {
+            self.clients[number].forget_member();
+        }
         let client = &mut self.clients[number];
         let deeds = client.act(now, machines, client_load, &mut self.checks);
         let next = client.next_act(now);
