@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use paddock_client::{Client, ClientOptions, CreateMode, Error, ErrorCode};
 use paddock_tests::ensemble::Ensemble;
-use paddock_tests::relay::Relay;
+use paddock_tests::relay::{RETRANSMISSION, Relay};
 use paddock_tests::server::free_port;
 
 const MEMBERS: usize = 3;
@@ -51,6 +51,30 @@ impl Relayed {
     fn slow_down(&self, member: usize, by: Duration) {
         let of_member = self.relays.iter().filter(|(pair, _)| pair.contains(&member));
         of_member.for_each(|(_, relay)| relay.delay_by(by));
+    }
+
+    /// One in a hundred portions between the member and others has to be sent again.
+    fn lose(&self, member: usize) {
+        let of_member = self.relays.iter().filter(|(pair, _)| pair.contains(&member));
+        of_member.for_each(|(_, relay)| relay.lose_one_in(100));
+    }
+
+    /// Writes at the leader and at a follower, each for two seconds, while the leader stays. Returns the times of both, those of each in their order of length.
+    fn write_at(&mut self, leader: usize, follower: usize) -> [Vec<Duration>; 2] {
+        [leader, follower].map(|member| {
+            let stop = Arc::new(AtomicBool::new(false));
+            let writer = thread::spawn({
+                let (hosts, stop) = (self.ensemble.at(member).address().to_string(), stop.clone());
+                move || write_until(&hosts, &stop)
+            });
+            thread::sleep(Duration::from_secs(2));
+            assert_eq!(self.ensemble.leader(), leader, "the lead stays");
+            stop.store(true, Ordering::Relaxed);
+            let times = writer.join().expect("the writer ends well");
+            let mut times: Vec<Duration> = times.into_iter().map(|(_, took)| took).collect();
+            times.sort_unstable();
+            times
+        })
     }
 }
 
@@ -117,19 +141,24 @@ fn a_follower_whose_links_are_slow_slows_only_its_own_clients() {
     let leader = relayed.ensemble.leader();
     let [slow, other] = [1, 2].map(|step| (leader + step) % MEMBERS);
     relayed.slow_down(slow, SLOW);
-    for member in [leader, other] {
-        let stop = Arc::new(AtomicBool::new(false));
-        let writer = thread::spawn({
-            let (hosts, stop) = (relayed.ensemble.at(member).address().to_string(), stop.clone());
-            move || write_until(&hosts, &stop)
-        });
-        thread::sleep(Duration::from_secs(2));
-        assert_eq!(relayed.ensemble.leader(), leader, "the lead stays");
-        stop.store(true, Ordering::Relaxed);
-        let times = writer.join().expect("the writer ends well");
-        let median = median(times.iter().map(|(_, took)| *took));
-        println!("member {}: {median:?}", member + 1);
-        assert!(median < SLOW / 2, "{median:?} at member {}", member + 1);
+    for times in relayed.write_at(leader, other) {
+        let median = times[times.len() / 2];
+        println!("median of {} writes: {median:?}", times.len());
+        assert!(median < SLOW / 2, "{median:?}");
+    }
+}
+
+/// A portion that has to be sent again holds up what is behind it.
+#[test]
+fn a_follower_whose_links_lose_packets_slows_only_its_own_clients() {
+    let mut relayed = Relayed::start();
+    let leader = relayed.ensemble.leader();
+    let [lossy, other] = [1, 2].map(|step| (leader + step) % MEMBERS);
+    relayed.lose(lossy);
+    for times in relayed.write_at(leader, other) {
+        let p99 = times[times.len() * 99 / 100];
+        println!("p99 of {} writes: {p99:?}", times.len());
+        assert!(p99 < RETRANSMISSION / 2, "{p99:?}");
     }
 }
 
