@@ -8,10 +8,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use paddock_client::{AddWatchMode, Client, ClientOptions, Error, Event, EventKind};
+use paddock_client::{AddWatchMode, Client, ClientOptions, Error, ErrorCode, Event, EventKind};
 use paddock_proto::{Acl, CreateMode, Id, Perms};
 use paddock_tests::administered::{
-    Administered, admin_settings, identity_file, name_administrator, refusal, succeed, text,
+    Administered, admin_settings, connect, identity_file, name_administrator, refusal, succeed, text,
 };
 use paddock_tests::bursts::{look_on_until, write_bursts_until};
 use paddock_tests::ensemble::{Ensemble, server_lines};
@@ -284,6 +284,70 @@ fn writes_of_a_session_are_seen_in_its_order_whatever_groups_they_go_to() {
     check_below((0..MEMBERS).map(|place| ensemble.at(place)), &acknowledged);
 }
 
+/// Limits count in the group of their znode, for clients of all members, and the statistics are those of all groups together.
+#[test]
+fn quotas_count_in_all_groups() {
+    const MEMBERS: usize = 5;
+    let ports: Vec<u16> = (0..MEMBERS).map(|_| free_port()).collect();
+    let ensemble = start_with_three_replicas(&ports);
+    name_administrator_of(&ensemble.hosts());
+    await_groups((0..MEMBERS).map(|place| ensemble.at(place)), 4, 1);
+    write(&ensemble.hosts(), "/app");
+    let directory = tempfile::tempdir().expect("make a directory");
+    let (host, auth) = (format!("127.0.0.1:{}", ports[0]), identity_file(directory.path()));
+    let moved = succeed(&["groups", "move", &host, "/app", "--evenly", "--at-once", "512", "--auth", &auth]);
+    assert!(moved.contains("slots of /app moved"), "{moved}");
+    let members: Vec<String> = (0..MEMBERS).map(|place| ensemble.at(place).address().to_string()).collect();
+    check_quotas(&members);
+}
+
+#[tokio::main(flavor = "current_thread")]
+async fn check_quotas(members: &[String]) {
+    let client = connect(&members.join(",")).await;
+    set_quota(&client, "/app", "count=-1,bytes=-1").await;
+    // By their hashes they lie in all groups.
+    let paths: Vec<String> = (0..20).map(|count| format!("/app/bounded-{count}")).collect();
+    for path in &paths {
+        client.create(path, b"data", CreateMode::Persistent).await.expect("create");
+        set_quota(&client, path, "count=-1,bytes=-1=;byteHardLimit=-1;countHardLimit=2").await;
+    }
+    for (path, member) in paths.iter().zip(members.iter().cycle()) {
+        let client = connect(member).await;
+        client.sync("/").await.expect("there is a quorum");
+        let create =
+            async |name: &str| client.create(&format!("{path}/{name}"), b"", CreateMode::Persistent).await;
+        create("within").await.expect("two are allowed");
+        let refused = create("above").await;
+        let is_refused = matches!(refused, Err(Error::Refused { code: ErrorCode::QuotaExceeded, .. }));
+        assert!(is_refused, "{path} at {member}: {refused:?}");
+    }
+    for member in members {
+        let client = connect(member).await;
+        client.sync("/").await.expect("there is a quorum");
+        for (path, expected) in [("/app", "count=21,bytes=84"), (&*paths[0], "count=2,bytes=4")] {
+            let statistics = format!("/zookeeper/quota{path}/zookeeper_stats");
+            let told = client.get_data(&statistics).await.expect("read").bytes.expect("it has data");
+            assert_eq!(String::from_utf8_lossy(&told), expected, "{path} at {member}");
+        }
+    }
+}
+
+/// As `setquota` of ZooKeeper's shell.
+async fn set_quota(client: &Client, subject: &str, limits: &str) {
+    let quota = format!("/zookeeper/quota{subject}");
+    let ends = quota.match_indices('/').map(|(slash, _)| slash).skip(3).chain([quota.len()]);
+    for path in ends.map(|end| &quota[..end]) {
+        match client.create(path, b"", CreateMode::Persistent).await {
+            Ok(_) | Err(Error::Refused { code: ErrorCode::NodeExists, .. }) => {}
+            Err(error) => panic!("{path}: {error}"),
+        }
+    }
+    for (name, text) in [("zookeeper_limits", limits), ("zookeeper_stats", "count=0,bytes=0")] {
+        let path = format!("{quota}/{name}");
+        client.create(&path, text.as_bytes(), CreateMode::Persistent).await.expect("set a quota");
+    }
+}
+
 /// An ensemble whose groups beside the home group are on three members each, with `/app` as a split point. Each member has its HTTP interface at its port.
 fn start_with_three_replicas(ports: &[u16]) -> Ensemble {
     let groups = GROUPS.to_string();
@@ -292,6 +356,7 @@ fn start_with_three_replicas(ports: &[u16]) -> Ensemble {
             ("paddock.group_count", groups.as_str()),
             ("paddock.group_replicas", "3"),
             ("paddock.split_points", "/app"),
+            ("enforceQuota", "true"),
         ];
         let own = own.map(|(key, value)| (key.to_owned(), value.to_owned()));
         own.into_iter().chain(admin_settings(ports[number - 1])).collect()

@@ -45,6 +45,10 @@ pub(crate) enum PartQuery {
         path: String,
         is_recursive: bool,
     },
+    /// Share of the group in the quota whose statistics are this znode.
+    Counted {
+        path: String,
+    },
 }
 
 /// The answer of one group to a [`PartQuery`].
@@ -65,6 +69,11 @@ pub(crate) enum GroupPart {
     Marks(Option<Option<ZnodeMarks>>),
     /// The watch is set.
     Watched,
+    /// Znodes, and bytes; `None` if the group knows of no such quota.
+    Counted {
+        found: Option<(i64, i64)>,
+        zxid: Zxid,
+    },
 }
 
 /// Children of a split point in one group.
@@ -140,6 +149,9 @@ impl PartQuery {
                 GroupPart::Marks(is_here.then(|| ZnodeMarks::of(tree, path, client)))
             }
             PartQuery::Watch { .. } => GroupPart::Watched,
+            PartQuery::Counted { path } => {
+                GroupPart::Counted { found: tree.counted_for(path), zxid: tree.zxid() }
+            }
         }
     }
 
@@ -152,6 +164,7 @@ impl PartQuery {
             | PartQuery::Descendants { path }
             | PartQuery::Recursive { path, .. }
             | PartQuery::Marks { path }
+            | PartQuery::Counted { path }
             | PartQuery::Watch { path, .. } => path,
         }
     }
@@ -241,6 +254,7 @@ impl PartQuery {
                 put_tagged(out, 7, path);
                 out.put_bool(*is_recursive);
             }
+            PartQuery::Counted { path } => put_tagged(out, 8, path),
         }
     }
 
@@ -259,6 +273,7 @@ impl PartQuery {
             5 => PartQuery::Recursive { path, nodes_max: reader.i32()? as u32 },
             6 => PartQuery::Marks { path },
             7 => PartQuery::Watch { path, is_recursive: reader.bool()? },
+            8 => PartQuery::Counted { path },
             other => return Err(unknown("question to a group", other)),
         })
     }
@@ -301,6 +316,15 @@ impl GroupPart {
                 }
             }
             GroupPart::Watched => out.push(5),
+            GroupPart::Counted { found, zxid } => {
+                out.push(6);
+                out.put_i64(zxid.0);
+                out.put_bool(found.is_some());
+                if let Some((count, bytes)) = found {
+                    out.put_i64(*count);
+                    out.put_i64(*bytes);
+                }
+            }
         }
     }
 
@@ -326,6 +350,11 @@ impl GroupPart {
                 GroupPart::Marks(is_here.then_some(marks))
             }
             5 => GroupPart::Watched,
+            6 => {
+                let (zxid, is_found) = (Zxid(reader.i64()?), reader.bool()?);
+                let found = if is_found { Some((reader.i64()?, reader.i64()?)) } else { None };
+                GroupPart::Counted { found, zxid }
+            }
             other => return Err(unknown("answer of a group", other)),
         })
     }
@@ -471,6 +500,8 @@ mod tests {
             GroupPart::Marks(None),
             GroupPart::Marks(Some(None)),
             GroupPart::Marks(Some(Some(marks))),
+            GroupPart::Counted { found: None, zxid: Zxid(3) },
+            GroupPart::Counted { found: Some((2, 300)), zxid: Zxid(3) },
         ];
         parts.iter().for_each(check);
     }
@@ -486,6 +517,7 @@ mod tests {
             PartQuery::Descendants { path: path() },
             PartQuery::Recursive { path: path(), nodes_max: 7 },
             PartQuery::Marks { path: path() },
+            PartQuery::Counted { path: path() },
         ];
         for query in queries {
             let mut bytes = Vec::new();

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use paddock_proto::{Dialect, OpCode, Read, Request, SetWatches, WatchRequest, Write, Zxid};
-use paddock_tree::{Command, SplitPoints, for_each_path};
+use paddock_tree::{Command, SplitPoints, for_each_path, is_statistics};
 
 use crate::view::Groups;
 
@@ -79,6 +79,8 @@ impl RequestPlace {
         let points = groups.points();
         match read {
             Read::GetEphemerals { .. } => RequestPlace::All,
+            // Each group has its own.
+            Read::GetData { path, .. } if is_statistics(path) && groups.know_quotas() => RequestPlace::All,
             Read::MultiRead(reads) => {
                 let places = reads.iter().map(|read| RequestPlace::of_one_read(groups, read));
                 places

@@ -8,7 +8,7 @@ use paddock_proto::{
     WatchRequest, Zxid,
 };
 use paddock_state::{Client, ZnodeMarks};
-use paddock_tree::{Asker, ChildrenAsOf, Guess, multi_read};
+use paddock_tree::{Asker, ChildrenAsOf, Guess, add_to_statistics, is_statistics, multi_read};
 
 use crate::parts::{ChildrenPart, GroupPart, PartQuery, put_names};
 use crate::place::watched_list;
@@ -135,6 +135,9 @@ impl<'a> Union<'a> {
             Read::GetEphemerals { prefix } => self.ephemerals(prefix.unwrap_or_default(), out),
             Read::GetAllChildrenNumber { path } => self.descendants(path, out),
             Read::ListRecursive { path, nodes_max } => self.recursive(path, *nodes_max, out),
+            Read::GetData { path, .. } if is_statistics(path) && self.groups.know_quotas() => {
+                self.statistics(path, read, out)
+            }
             Read::Exists { path, .. }
             | Read::GetData { path, .. }
             | Read::GetAcl { path }
@@ -366,6 +369,34 @@ impl<'a> Union<'a> {
             self.shown = self.shown.max(zxid);
         }
         out.put_i32(sum);
+        Ok(())
+    }
+
+    /// Statistics of a quota: what all groups have counted.
+    fn statistics(&mut self, path: &str, read: &Read<'_>, out: &mut Vec<u8>) -> Result<(), ErrorCode> {
+        let mut sum = (0i64, 0i64);
+        for group in self.groups.numbers().skip(1) {
+            let query = PartQuery::Counted { path: path.to_owned() };
+            let Some(GroupPart::Counted { found, zxid }) = self.part(group, query) else { continue };
+            let (count, bytes) = found.unwrap_or_default();
+            sum = (sum.0.saturating_add(count), sum.1.saturating_add(bytes));
+            self.shown = self.shown.max(zxid);
+        }
+        if self.is_incomplete() {
+            return Ok(());
+        }
+        let mut body = Vec::new();
+        self.single(path, read, &mut body)?;
+        if self.is_incomplete() {
+            return Ok(());
+        }
+        let mut reader = Reader::new(&body);
+        let data = reader.buffer().expect("it was just encoded");
+        let mut stat = Stat::decode(&mut reader).expect("it was just encoded");
+        let all = data.and_then(|data| add_to_statistics(data, sum)).or_else(|| data.map(<[u8]>::to_vec));
+        stat.data_length = all.as_ref().map_or(0, Vec::len) as i32;
+        out.put_buffer(all.as_deref());
+        stat.encode(out);
         Ok(())
     }
 

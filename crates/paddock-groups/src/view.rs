@@ -2,7 +2,7 @@
 
 use paddock_proto::{MemberNumber, SessionId, Zxid};
 use paddock_state::State;
-use paddock_tree::{MultiOutcome, Origin, SplitPoint, SplitPoints, Tree};
+use paddock_tree::{FeatureLevel, MultiOutcome, Origin, SplitPoint, SplitPoints, Tree};
 
 use crate::away::{Guests, LineName};
 use crate::parts::has_own_slots;
@@ -68,6 +68,11 @@ impl<'a> Groups<'a> {
 
     pub(crate) fn points(&self) -> &'a SplitPoints {
         self.home().tree().split_points()
+    }
+
+    /// True if all groups know the limits of quotas, and keep statistics of their own.
+    pub(crate) fn know_quotas(&self) -> bool {
+        self.home().tree().feature_level() >= FeatureLevel::QUOTAS
     }
 
     pub(crate) fn numbers(&self) -> std::ops::Range<u32> {

@@ -21,10 +21,10 @@ pub enum GroupsCommand<'a> {
     Item { number: u64, decided: Zxid, item: StreamItem<'a> },
     /// Changes nothing, and has a zxid that is not below this one: behind it a replica knows that it lacks nothing up to there.
     Mark { at_least: Zxid },
-    /// In the home group, of a session: a multi whose znodes lie in several groups, as the body of its request.
-    Multi { request: &'a [u8] },
-    /// In the home group, of a session: a write whose znodes are another group's, which gets it as an item of its stream.
-    Relay { op: OpCode, request: &'a [u8] },
+    /// In the home group, of a session: a multi whose znodes lie in several groups, as the body of its request. Limits of quotas count for it, or do not.
+    Multi { request: &'a [u8], enforces_quotas: bool },
+    /// In the home group, of a session: a write whose znodes are another group's, which gets it as an item of its stream. Limits of quotas count for it, or do not.
+    Relay { op: OpCode, request: &'a [u8], enforces_quotas: bool },
     /// In the home group: another group has tried its part of the multi with this number, or has not been heard of it for too long.
     Vote { multi: i64, group: u32, vote: Vote },
     /// In the home group: a portion of the znodes of slots that leave another group, the first of which is `first`. `above` is a zxid that none of that group's transactions
@@ -75,6 +75,8 @@ pub enum StreamItem<'a> {
     Relayed { command: &'a [u8] },
     /// Writes of sessions of `guest` come through `host` from now on, and no other member.
     Host { guest: MemberNumber, host: MemberNumber },
+    /// Limits of the quota on a path, as the home group has them; `None` if it has none any more. On the empty path there are none at all.
+    Limits { path: &'a str, limits: Option<&'a [u8]> },
 }
 
 const SPLIT: u8 = 1;
@@ -91,6 +93,8 @@ const GIVEN: u8 = 11;
 const HOST: u8 = 12;
 const THROUGH: u8 = 13;
 const RELAY: u8 = 14;
+const RELAY_WITH_QUOTAS: u8 = 15;
+const MULTI_WITH_QUOTAS: u8 = 16;
 const SPLIT_POINT: u8 = 1;
 const SESSION: u8 = 2;
 const END: u8 = 3;
@@ -102,6 +106,7 @@ const LEAVE: u8 = 8;
 const TAKEN: u8 = 9;
 const HOST_OF: u8 = 10;
 const RELAYED: u8 = 11;
+const LIMITS: u8 = 12;
 const YES: u8 = 0;
 const NO: u8 = 1;
 const BUSY: u8 = 2;
@@ -116,7 +121,7 @@ impl<'a> GroupsCommand<'a> {
         FIXED_BYTES
             + match self {
                 GroupsCommand::Split { path } | GroupsCommand::Join { path } => path.len(),
-                GroupsCommand::Multi { request } | GroupsCommand::Relay { request, .. } => request.len(),
+                GroupsCommand::Multi { request, .. } | GroupsCommand::Relay { request, .. } => request.len(),
                 GroupsCommand::Given { znodes, .. } => znodes.len(),
                 GroupsCommand::Item { item, .. } => item.encoded_len_about(),
                 _ => 0,
@@ -169,12 +174,12 @@ impl<'a> GroupsCommand<'a> {
                     out.put_i32(*number as i32);
                 }
             }
-            GroupsCommand::Multi { request } => {
-                out.push(MULTI);
+            GroupsCommand::Multi { request, enforces_quotas } => {
+                out.push(if *enforces_quotas { MULTI_WITH_QUOTAS } else { MULTI });
                 out.put_buffer(Some(request));
             }
-            GroupsCommand::Relay { op, request } => {
-                out.push(RELAY);
+            GroupsCommand::Relay { op, request, enforces_quotas } => {
+                out.push(if *enforces_quotas { RELAY_WITH_QUOTAS } else { RELAY });
                 out.put_i32(op.code());
                 out.put_buffer(Some(request));
             }
@@ -221,12 +226,16 @@ impl<'a> GroupsCommand<'a> {
                 let mut number = || Ok::<u32, DecodeError>(r.i32()? as u32);
                 Ok(GroupsCommand::Host { guest: number()?, group: number()?, host: number()? })
             }
-            MULTI => Ok(GroupsCommand::Multi { request: r.buffer()?.ok_or(DecodeError::UnexpectedNull)? }),
-            RELAY => {
+            tag @ (MULTI | MULTI_WITH_QUOTAS) => {
+                let request = r.buffer()?.ok_or(DecodeError::UnexpectedNull)?;
+                Ok(GroupsCommand::Multi { request, enforces_quotas: tag == MULTI_WITH_QUOTAS })
+            }
+            tag @ (RELAY | RELAY_WITH_QUOTAS) => {
                 let code = r.i32()?;
                 let unknown = DecodeError::UnknownValue { field: "operation", value: code };
                 let op = OpCode::from_code(code).ok_or(unknown)?;
-                Ok(GroupsCommand::Relay { op, request: r.buffer()?.ok_or(DecodeError::UnexpectedNull)? })
+                let request = r.buffer()?.ok_or(DecodeError::UnexpectedNull)?;
+                Ok(GroupsCommand::Relay { op, request, enforces_quotas: tag == RELAY_WITH_QUOTAS })
             }
             GIVEN => {
                 let (path, first, _) = read_slots(r)?;
@@ -264,6 +273,7 @@ impl<'a> StreamItem<'a> {
                 | StreamItem::Prepare { .. }
                 | StreamItem::Taken { .. }
                 | StreamItem::Host { .. }
+                | StreamItem::Limits { .. }
                 | StreamItem::Settle { is_done: false, .. }
         )
     }
@@ -275,6 +285,7 @@ impl<'a> StreamItem<'a> {
             + match self {
                 StreamItem::Znodes { znodes } => znodes.len(),
                 StreamItem::Prepare { command, .. } | StreamItem::Relayed { command } => command.len(),
+                StreamItem::Limits { path, limits } => path.len() + limits.map_or(0, <[u8]>::len),
                 _ => 0,
             }
     }
@@ -334,6 +345,11 @@ impl<'a> StreamItem<'a> {
                 out.put_i32(*guest as i32);
                 out.put_i32(*host as i32);
             }
+            StreamItem::Limits { path, limits } => {
+                out.push(LIMITS);
+                out.put_string(path);
+                out.put_buffer(*limits);
+            }
         }
     }
 
@@ -375,6 +391,7 @@ impl<'a> StreamItem<'a> {
             SETTLE => Ok(StreamItem::Settle { multi: r.i64()?, is_done: r.bool()? }),
             RELAYED => Ok(StreamItem::Relayed { command: r.buffer()?.ok_or(DecodeError::UnexpectedNull)? }),
             HOST_OF => Ok(StreamItem::Host { guest: r.i32()? as u32, host: r.i32()? as u32 }),
+            LIMITS => Ok(StreamItem::Limits { path: r.string()?, limits: r.buffer()? }),
             other => Err(DecodeError::UnknownValue { field: "item of a stream", value: other.into() }),
         }
     }
@@ -445,6 +462,8 @@ mod tests {
             StreamItem::Prepare { multi: 7, command: b"one" },
             StreamItem::Settle { multi: i64::MAX, is_done: true },
             StreamItem::Relayed { command: b"one" },
+            StreamItem::Limits { path: "/a", limits: Some(b"count=3") },
+            StreamItem::Limits { path: "", limits: None },
         ];
         let items = (1..).zip(items).map(|(number, item)| GroupsCommand::Item {
             number,
@@ -467,8 +486,10 @@ mod tests {
                 above: Zxid(9),
                 znodes: b"some",
             },
-            GroupsCommand::Multi { request: b"many" },
-            GroupsCommand::Relay { op: OpCode::SetData, request: b"one" },
+            GroupsCommand::Multi { request: b"many", enforces_quotas: false },
+            GroupsCommand::Multi { request: b"many", enforces_quotas: true },
+            GroupsCommand::Relay { op: OpCode::SetData, request: b"one", enforces_quotas: false },
+            GroupsCommand::Relay { op: OpCode::SetData, request: b"one", enforces_quotas: true },
             GroupsCommand::Vote { multi: 7, group: 3, vote: Vote::Yes },
             GroupsCommand::Vote { multi: 7, group: 3, vote: Vote::Busy },
             GroupsCommand::Vote {

@@ -142,10 +142,12 @@ fn between_groups(command: &GroupsCommand<'_>) -> CommandWords {
             path,
             format!("from slot {first} on, portion {portion}: {} bytes", znodes.len()),
         ),
-        GroupsCommand::Relay { op, request } => {
+        GroupsCommand::Relay { op, request, .. } => {
             about("relay", relayed_words(Write::decode(op, request).as_ref()))
         }
-        GroupsCommand::Multi { request } => about("multi", format!("over groups, {} bytes", request.len())),
+        GroupsCommand::Multi { request, .. } => {
+            about("multi", format!("over groups, {} bytes", request.len()))
+        }
         GroupsCommand::Vote { multi, group, vote } => {
             about("vote", format!("of group {group} on multi {multi:#x}: {vote:?}"))
         }
@@ -179,6 +181,10 @@ fn item_words(item: &StreamItem<'_>) -> (Option<String>, String) {
         }
         StreamItem::Host { guest, host } if guest == host => (None, format!("member {guest} has no host")),
         StreamItem::Host { guest, host } => (None, format!("member {host} is the host of member {guest}")),
+        StreamItem::Limits { path, limits: Some(_) } => {
+            (Some(path.to_owned()), "limits of a quota".to_owned())
+        }
+        StreamItem::Limits { path, limits: None } => (Some(path.to_owned()), "no quota any more".to_owned()),
         StreamItem::Settle { multi, is_done: true } => (None, format!("multi {multi:#x} is carried out")),
         StreamItem::Settle { multi, is_done: false } => {
             (None, format!("multi {multi:#x} is not carried out"))

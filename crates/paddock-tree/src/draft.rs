@@ -317,6 +317,7 @@ impl Draft {
             recent_children: RecentChildren::default(),
             applied_items: Vec::new(),
             relayed_answers: None,
+            changed_limits: Vec::new(),
             quota,
             overruns: QuotaOverruns::default(),
         };

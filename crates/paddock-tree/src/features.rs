@@ -16,12 +16,13 @@ pub struct Feature {
 }
 
 /// All features that this build knows, by rising level, from 1 on without a gap.
-pub const FEATURES: [Feature; 5] = [
+pub const FEATURES: [Feature; 6] = [
     Feature { level: FeatureLevel::WIDE_MEMBER_NUMBERS, name: "wide member numbers", since: "0.9.0" },
     Feature { level: FeatureLevel::SEVERAL_GROUPS, name: "several Raft groups", since: "0.9.0" },
     Feature { level: FeatureLevel::SPLIT_POINTS, name: "split points", since: "0.9.0" },
     Feature { level: FeatureLevel::HOSTS, name: "groups with fewer replicas than members", since: "0.9.0" },
     Feature { level: FeatureLevel::RELAYS, name: "writes that the home group relays", since: "0.9.0" },
+    Feature { level: FeatureLevel::QUOTAS, name: "quotas in all groups", since: "0.9.0" },
 ];
 
 /// Number of features, in their order, that a program knows or an ensemble may use.
@@ -41,6 +42,8 @@ impl FeatureLevel {
     pub const HOSTS: FeatureLevel = FeatureLevel(4);
     /// The home group may relay writes to other groups.
     pub const RELAYS: FeatureLevel = FeatureLevel(5);
+    /// Limits of quotas count in all groups.
+    pub const QUOTAS: FeatureLevel = FeatureLevel(6);
     /// The highest level that this build knows.
     pub const KNOWN: FeatureLevel = FEATURES[FEATURES.len() - 1].level;
 }

@@ -82,7 +82,7 @@ pub use outcome::{Change, Changes, Outcome};
 pub use outcome_note::OutcomeNote;
 pub use passwords::ShownPassword;
 pub use placement::placement;
-pub use quota::QuotaUse;
+pub use quota::{QuotaUse, add_to_statistics, is_statistics};
 pub use quota_overruns::{QuotaLimit, QuotaOverrun, QuotaOverruns};
 pub use read::{Asker, Guess, Guesses, REPLY_BYTES_MAX, check_reply_bytes, multi_read};
 pub use recent_children::ChildChange;

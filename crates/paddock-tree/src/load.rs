@@ -180,6 +180,7 @@ impl TreeLoader {
             recent_children: RecentChildren::default(),
             applied_items: Vec::new(),
             relayed_answers: None,
+            changed_limits: Vec::new(),
             quota,
             overruns,
         })

@@ -115,6 +115,7 @@ impl LongRemoval<'_> {
             let (path, node) = self.take_next().expect("there are more than a portion");
             tree.remove(zxid, node, Cow::Owned(path), &mut changes);
         }
+        tree.tell_changed_limits(zxid);
         tree.note_recent_children(&changes);
         Some(Outcome { zxid, result: Ok(WriteReply::Done), changes })
     }

@@ -77,6 +77,9 @@ impl Tree {
         }
         let mut command = Vec::new();
         Command::encode(at.session, at.time_ms, at.ids, OpCode::Multi, request, &mut command);
+        if at.enforces_quotas {
+            Command::enforce_quotas(at.ids, &mut command);
+        }
         let multi = at.zxid.0;
         for group in &others {
             let item = StreamItem::Prepare { multi, command: &command };
@@ -148,7 +151,7 @@ impl Tree {
     fn tried_part(&mut self, zxid: Zxid, bytes: &[u8]) -> HeldPart {
         let touched = TouchedPaths::default();
         let mut part = HeldPart { command: bytes.to_vec(), vote: Vote::Busy, touched };
-        let Ok(Command { session, time_ms, ids, write: Ok(Write::Multi(writes)), .. }) =
+        let Ok(Command { session, time_ms, ids, enforces_quotas, write: Ok(Write::Multi(writes)), .. }) =
             Command::decode(bytes)
         else {
             return part;
@@ -160,7 +163,7 @@ impl Tree {
         // A stub changes by items only.
         let is_stub = |path: &str| self.between_groups.own_slots.contains_key(path);
         part.touched = TouchedPaths::of(steps.iter().map(|(_, _, write)| write), |path| !is_stub(path));
-        let at = Circumstances { session, ids, zxid, time_ms, enforces_quotas: false };
+        let at = Circumstances { session, ids, zxid, time_ms, enforces_quotas };
         let mut changes = Changes::new();
         self.store.open_journal();
         let tried = self.carry_out_steps(&at, &steps, &mut changes);
@@ -202,7 +205,7 @@ impl Tree {
 
     /// Decides on a multi on which all groups have voted, and carries out what is the home group's.
     fn decide(&mut self, open: &OpenMulti, zxid: Zxid, changes: &mut Changes<'_>) -> MultiEnd {
-        let Ok(Command { session, time_ms, ids, write: Ok(Write::Multi(writes)), .. }) =
+        let Ok(Command { session, time_ms, ids, enforces_quotas, write: Ok(Write::Multi(writes)), .. }) =
             Command::decode(&open.command)
         else {
             return MultiEnd::Busy;
@@ -220,7 +223,7 @@ impl Tree {
             _ => None,
         });
         let refused = refused.min_by_key(|(operation, _)| *operation);
-        let at = Circumstances { session, ids, zxid, time_ms, enforces_quotas: false };
+        let at = Circumstances { session, ids, zxid, time_ms, enforces_quotas };
         let steps = self.own_steps(&writes);
         let mut own = Changes::new();
         self.store.open_journal();
@@ -252,6 +255,7 @@ impl Tree {
         else {
             return;
         };
+        // What was tried within its limits is carried out, though others may have been set since.
         let at = Circumstances { session, ids, zxid, time_ms, enforces_quotas: false };
         let steps = self.own_steps(&writes);
         let mut own = Changes::new();
@@ -275,8 +279,13 @@ impl Tree {
 }
 
 /// The command with which a session asks the home group for a multi over several groups; `request` is the body of the client's.
-pub fn multi_over_groups(session: SessionId, ids: IdList<'_>, request: &[u8]) -> Vec<u8> {
-    Command::between_groups(session, ids, &GroupsCommand::Multi { request })
+pub fn multi_over_groups(
+    session: SessionId,
+    ids: IdList<'_>,
+    request: &[u8],
+    enforces_quotas: bool,
+) -> Vec<u8> {
+    Command::between_groups(session, ids, &GroupsCommand::Multi { request, enforces_quotas })
 }
 
 /// Body of the reply to a multi that these groups have carried out: each with the results of its own operations.

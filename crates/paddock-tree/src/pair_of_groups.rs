@@ -61,9 +61,13 @@ pub(crate) fn put_end(request: &mut Vec<u8>) {
 
 impl GroupPair {
     pub(crate) fn new() -> GroupPair {
+        GroupPair::at_level(FeatureLevel::KNOWN)
+    }
+
+    pub(crate) fn at_level(level: FeatureLevel) -> GroupPair {
         let tree = || {
             let mut tree = Tree::new();
-            tree.raise_level(&RaisedLevel::known(FeatureLevel::KNOWN));
+            tree.raise_level(&RaisedLevel::known(level));
             tree
         };
         let mut home = tree();
@@ -114,7 +118,7 @@ impl GroupPair {
 
     pub(crate) fn try_ask_for(&mut self, request: &[u8]) -> Result<(), ErrorCode> {
         let mut body = Vec::new();
-        GroupsCommand::Multi { request }.encode(&mut body);
+        GroupsCommand::Multi { request, enforces_quotas: true }.encode(&mut body);
         apply(&mut self.home, SESSION, GroupsCommand::OP, &body)
     }
 

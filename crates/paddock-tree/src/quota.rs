@@ -9,11 +9,13 @@ mod numbers;
 
 use std::collections::BTreeMap;
 
-use paddock_proto::ErrorCode;
+use paddock_proto::{ErrorCode, StreamItem, Write, Zxid, is_at_or_below};
 
+use crate::features::FeatureLevel;
 use crate::quota_overruns::{QuotaLimit, QuotaOverrun, QuotaOverruns};
 use crate::store::NodeId;
 use crate::tree::{Circumstances, QUOTA, Tree};
+use crate::write_paths::for_each_path;
 use numbers::Numbers;
 
 const LIMITS: &str = "zookeeper_limits";
@@ -121,17 +123,27 @@ impl Tree {
         if let Some(subject) = subject_of_stats(path) {
             self.count_afresh(subject, node);
         }
+        self.note_limits(path);
         self.add_to_quota(path, 1, data_len as i64);
+    }
+
+    /// A znode has come from another group.
+    pub(crate) fn quota_after_put(&mut self, path: &str, data_len: usize) {
+        if self.has_quotas() {
+            self.add_to_quota(path, 1, data_len as i64);
+        }
     }
 
     pub(crate) fn quota_after_delete(&mut self, path: &str, data_len: usize) {
         if self.has_quotas() {
+            self.note_limits(path);
             self.add_to_quota(path, -1, -(data_len as i64));
         }
     }
 
     pub(crate) fn quota_after_set_data(&mut self, path: &str, bytes_before: usize, bytes_now: usize) {
         if self.has_quotas() {
+            self.note_limits(path);
             self.add_to_quota(path, 0, bytes_now as i64 - bytes_before as i64);
         }
     }
@@ -181,7 +193,7 @@ impl Tree {
 
     fn count_afresh(&mut self, subject: &str, stats: NodeId) {
         let (mut nodes, mut bytes) = (0, 0);
-        if let Some(top) = self.store.find(subject) {
+        for top in self.own_tops(subject) {
             for node in self.store.subtree(top) {
                 nodes += 1;
                 bytes += self.store.data_len(node);
@@ -189,9 +201,127 @@ impl Tree {
         }
         self.store.replace_data(stats, format!("count={nodes},bytes={bytes}").as_bytes());
     }
+
+    /// Znodes below which lies what this group has of a path: of a split point, or one above, it has a stub, and only children are its own.
+    fn own_tops(&self, subject: &str) -> Vec<NodeId> {
+        let own = &self.between_groups.own_slots;
+        let is_home = self.between_groups.received == 0;
+        if is_home || !own.is_empty() && self.has_place_of(subject) {
+            return self.store.find(subject).into_iter().collect();
+        }
+        let stubs = own.keys().filter(|point| is_at_or_below(point, subject));
+        let stubs = stubs.filter_map(|point| self.store.find(point));
+        stubs.flat_map(|stub| self.store.children(stub)).collect()
+    }
+}
+
+/// Quotas of an ensemble whose znodes lie in several groups: the home group has them, and tells the others of their limits, each of which keeps statistics of its own.
+impl Tree {
+    /// Notes limits that may have changed.
+    fn note_limits(&mut self, path: &str) {
+        if self.is_among_groups && subject_of(path, LIMITS).is_some() {
+            self.changed_limits.push(path.to_owned());
+        }
+    }
+
+    /// A command has been carried out: the other groups are told of the limits that it has changed, as decided at this zxid.
+    pub(crate) fn tell_changed_limits(&mut self, decided: Zxid) {
+        for path in std::mem::take(&mut self.changed_limits) {
+            self.tell_limits(&path, 1, decided);
+        }
+    }
+
+    /// Tells the groups from `first` on of all quotas.
+    pub(crate) fn tell_all_limits(&mut self, first: u32, decided: Zxid) {
+        let is_limit = |id: &NodeId| self.store.name(*id) == LIMITS.as_bytes();
+        let limits = self.store.subtree(self.quota).filter(is_limit);
+        let paths: Vec<String> = limits.map(|node| self.store.path(node)).collect();
+        paths.iter().for_each(|path| self.tell_limits(path, first, decided));
+    }
+
+    /// There is no split point any more, and other groups are told of no limits from now on: they forget all of them.
+    pub(crate) fn end_limits(&mut self, decided: Zxid) {
+        if self.has_quotas() {
+            self.push_limits("", None, 1, decided);
+        }
+    }
+
+    fn tell_limits(&mut self, path: &str, first: u32, decided: Zxid) {
+        let Some(subject) = subject_of(path, LIMITS).filter(|subject| !subject.is_empty()) else { return };
+        let node = self.store.find(path);
+        let limits =
+            node.map(|node| Numbers::limits_in(self.store.data(node).unwrap_or_default()).to_string());
+        self.push_limits(subject, limits.as_deref().map(str::as_bytes), first, decided);
+    }
+
+    /// Refuses another change of limits while a group has too much to catch up on: what it is to be told would pile up.
+    pub(crate) fn check_room_for_limits(&self, write: &Write<'_>) -> Result<(), ErrorCode> {
+        let mut changes_limits = false;
+        for_each_path(write, &mut |path| changes_limits |= subject_of(path, LIMITS).is_some());
+        let is_full = || (1..self.groups.count()).any(|group| !self.has_room_for(group));
+        if changes_limits && self.raised.level >= FeatureLevel::QUOTAS && is_full() {
+            return Err(ErrorCode::ThrottledOp);
+        }
+        Ok(())
+    }
+
+    fn push_limits(&mut self, path: &str, limits: Option<&[u8]>, first: u32, decided: Zxid) {
+        if self.raised.level >= FeatureLevel::QUOTAS {
+            for group in first..self.groups.count() {
+                self.between_groups.streams.push(group, decided, &StreamItem::Limits { path, limits });
+            }
+        }
+    }
+
+    /// The home group has told this one of the limits of a quota.
+    pub(crate) fn put_limits(&mut self, at: &Circumstances<'_>, path: &str, limits: Option<&[u8]>) {
+        let Some(limits) = limits else { return self.remove_quotas(at, path) };
+        let quota = format!("{QUOTA}{path}");
+        let node = self.put_path(at, &format!("{quota}/{LIMITS}"));
+        self.store.replace_data(node, limits);
+        let stats = self.put_path(at, &format!("{quota}/{STATS}"));
+        self.count_afresh(path, stats);
+    }
+
+    /// There is no quota on a path any more, or, if it is empty, none at all.
+    fn remove_quotas(&mut self, at: &Circumstances<'_>, path: &str) {
+        let removed: Vec<String> = if path.is_empty() {
+            let children = self.store.subtree(self.quota).filter(|node| self.store.child_count(*node) == 0);
+            children.filter(|node| *node != self.quota).map(|node| self.store.path(node)).collect()
+        } else {
+            [LIMITS, STATS].map(|name| format!("{QUOTA}{path}/{name}")).to_vec()
+        };
+        removed.iter().for_each(|path| self.remove_stub(at, path));
+    }
+
+    /// Share of this group in the quota whose statistics are the znode at `path`: znodes, and bytes.
+    pub fn counted_for(&self, path: &str) -> Option<(i64, i64)> {
+        let numbers = Numbers::parse(self.store.data(self.store.find(path)?)?)?;
+        Some((numbers.get("count"), numbers.get("bytes")))
+    }
+}
+
+/// Statistics of a quota with what other groups have counted for it; `None` if they are no numbers.
+pub fn add_to_statistics(data: &[u8], (count, bytes): (i64, i64)) -> Option<Vec<u8>> {
+    let mut numbers = Numbers::parse(data)?;
+    numbers.add("count", count);
+    numbers.add("bytes", bytes);
+    Some(numbers.to_string().into_bytes())
+}
+
+/// True for the znode that has the statistics of a quota.
+pub fn is_statistics(path: &str) -> bool {
+    subject_of_stats(path).is_some()
 }
 
 /// The path that the znode at `path` holds the statistics of.
 fn subject_of_stats(path: &str) -> Option<&str> {
-    path.strip_prefix(QUOTA)?.strip_suffix(STATS)?.strip_suffix('/')
+    subject_of(path, STATS)
 }
+
+fn subject_of<'p>(path: &'p str, name: &str) -> Option<&'p str> {
+    path.strip_prefix(QUOTA)?.strip_suffix(name)?.strip_suffix('/')
+}
+
+#[cfg(test)]
+mod tests;

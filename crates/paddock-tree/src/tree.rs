@@ -71,6 +71,8 @@ pub struct Tree {
     pub(crate) applied_items: Vec<AppliedItem>,
     /// Only this member's: what relayed writes came to, until it is taken, if anyone is to take it.
     pub(crate) relayed_answers: Option<Vec<RelayedAnswer>>,
+    /// Limits of quotas, by their paths, that the command which is carried out may have changed: the home group tells the others of them.
+    pub(crate) changed_limits: Vec<String>,
     /// `/zookeeper/quota`, which every change of data must ask for.
     pub(crate) quota: NodeId,
     /// Only this member's: what its operators are told.
@@ -135,6 +137,7 @@ impl Tree {
             recent_children: RecentChildren::default(),
             applied_items: Vec::new(),
             relayed_answers: None,
+            changed_limits: Vec::new(),
             quota,
             overruns,
         }
@@ -217,12 +220,14 @@ impl Tree {
         changes: &mut Changes<'a>,
     ) -> Result<WriteReply<'a>, ErrorCode> {
         let (decided, items) = (self.zxid, self.applied_items.len());
+        self.changed_limits.clear();
         if self.are_znodes_spread && self.is_about_points(command) {
             // The other groups are told. The place of that is one that no change has.
             self.take_zxid();
         }
         let result = self.dispatch(command, changes);
         self.tell_points(decided);
+        self.tell_changed_limits(decided);
         self.note_recent_children(changes);
         for item in &self.applied_items[items..] {
             self.recent_children.pull_forward(item.zxid, item.decided);
@@ -263,6 +268,9 @@ impl Tree {
         if self.are_znodes_spread {
             self.check_guest(at.session, command.member)?;
             self.check_places(at.session, write)?;
+        }
+        if self.is_among_groups {
+            self.check_room_for_limits(write)?;
         }
         match write {
             Write::SetAcl { path, acl, version } => self.set_acl(&at, path, *acl, *version),
@@ -342,8 +350,15 @@ impl Tree {
 
     /// Raises the level of the features that the ensemble may use; one that is not higher changes nothing.
     pub fn raise_level(&mut self, raised: &RaisedLevel) {
-        if raised.level > self.raised.level {
-            self.raised = raised.clone();
+        if raised.level <= self.raised.level {
+            return;
+        }
+        let begins_quotas = self.raised.level < FeatureLevel::QUOTAS && raised.level >= FeatureLevel::QUOTAS;
+        self.raised = raised.clone();
+        if begins_quotas && self.is_among_groups {
+            // At a lower level znodes that came with their slots were not counted.
+            self.count_all_quotas();
+            self.tell_all_limits(1, self.zxid);
         }
     }
 

@@ -82,9 +82,12 @@ impl Conversation {
         }
         let asked = &mut self.requests[at];
         let What::Write { op, command } = &asked.what else { unreachable!("only writes are relayed") };
-        let Ok(Command { ids, .. }) = Command::decode(command) else { unreachable!("it was just read") };
+        let Ok(Command { ids, enforces_quotas, .. }) = Command::decode(command) else {
+            unreachable!("it was just read")
+        };
         let Ok((_, body)) = Command::request(command) else { unreachable!("it was just read") };
-        let command = relay_command(self.session, ids, *op, body);
+        let enforces_quotas = enforces_quotas && turn.groups.know_quotas();
+        let command = relay_command(self.session, ids, (*op, body), enforces_quotas);
         let (request, op) = (asked.request, GroupsCommand::OP);
         let input = ClientInput::Write { conn: self.conn, request, op, command: command.into() };
         asked.is_relayed = true;

@@ -43,9 +43,12 @@ impl Conversation {
             return false;
         }
         let What::Write { command, .. } = &self.requests[0].what else { unreachable!("it is a multi") };
-        let Ok(Command { ids, .. }) = Command::decode(command) else { unreachable!("it was just read") };
+        let Ok(Command { ids, enforces_quotas, .. }) = Command::decode(command) else {
+            unreachable!("it was just read")
+        };
         let Ok((_, request)) = Command::request(command) else { unreachable!("it was just read") };
-        let command = multi_over_groups(self.session, ids, request);
+        let enforces_quotas = enforces_quotas && turn.groups.know_quotas();
+        let command = multi_over_groups(self.session, ids, request, enforces_quotas);
         let front = &mut self.requests[0];
         let op = GroupsCommand::OP;
         let input =

@@ -1,6 +1,7 @@
 mod handed_writes;
 mod kept_watches;
 mod placement;
+mod quotas;
 mod read_only;
 mod relayed_writes;
 mod routed_pair;

@@ -21,6 +21,14 @@ impl Numbers {
         Some(Numbers(numbers))
     }
 
+    /// Limits, without whatever else a client has written beside them; none if it is no such text.
+    pub(super) fn limits_in(data: &[u8]) -> Numbers {
+        const LIMITS: [&str; 4] = ["count", "bytes", "countHardLimit", "byteHardLimit"];
+        let mut numbers = Numbers::parse(data).unwrap_or_default();
+        numbers.0.retain(|name, _| LIMITS.contains(&name.as_str()));
+        numbers
+    }
+
     pub(super) fn get(&self, name: &str) -> i64 {
         self.0.get(name).copied().unwrap_or(-1)
     }

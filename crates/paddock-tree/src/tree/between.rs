@@ -67,6 +67,9 @@ impl Tree {
             GroupsCommand::Split { path } => {
                 self.between_groups.split_points.add(path, at.zxid.0);
                 self.tell_points(at.zxid);
+                if !self.is_among_groups {
+                    self.tell_all_limits(1, at.zxid);
+                }
             }
             GroupsCommand::Join { path } => self.join(path),
             GroupsCommand::Move { path, first, last, group } => {
@@ -104,8 +107,12 @@ impl Tree {
                 let given = GivenPortion { znodes, is_last, above };
                 self.take_given(path, first, portion, given);
             }
-            GroupsCommand::Relay { op, request } => return self.relay(at, op, request),
-            GroupsCommand::Multi { request } => return self.begin_multi(at, request, changes),
+            GroupsCommand::Relay { op, request, enforces_quotas } => {
+                return self.relay(&Circumstances { enforces_quotas, ..*at }, op, request);
+            }
+            GroupsCommand::Multi { request, enforces_quotas } => {
+                return self.begin_multi(&Circumstances { enforces_quotas, ..*at }, request, changes);
+            }
             GroupsCommand::Vote { multi, group, vote } => self.take_vote(at, (multi, group, vote), changes),
         }
         self.are_znodes_spread = self.between_groups.are_znodes_spread();
@@ -116,7 +123,13 @@ impl Tree {
     /// The znode is no split point any more: the other groups need no stub of it.
     fn join(&mut self, path: &str) {
         let is_told = self.split_points().get(path).is_some_and(SplitPoint::is_there);
-        if self.between_groups.split_points.remove(path) && is_told {
+        if !self.between_groups.split_points.remove(path) {
+            return;
+        }
+        if self.split_points().iter().next().is_none() {
+            self.end_limits(self.zxid);
+        }
+        if is_told {
             self.push_to_groups(1, self.zxid, &StreamItem::SplitPoint { path, acl: None });
             // The stubs go, and with them the zxids of changes of the list that were made in their groups.
             if let Some(node) = self.store.find(path).filter(|_| self.are_znodes_spread) {
@@ -196,6 +209,9 @@ impl Tree {
         let paths = self.split_points().iter().filter(|(_, point)| point.is_there());
         let paths: Vec<String> = paths.map(|(path, _)| path.to_owned()).collect();
         paths.iter().for_each(|path| self.push_stub(path, before, self.zxid));
+        if self.is_among_groups {
+            self.tell_all_limits(before, self.zxid);
+        }
     }
 
     /// Appends a split point's znode, as it is, to the streams to the groups from `first` on.
@@ -253,10 +269,18 @@ impl Tree {
             // At a lower level a snapshot could not say it.
             StreamItem::Host { .. } if self.raised.level < FeatureLevel::HOSTS => {}
             StreamItem::Host { guest, host } => self.receive_host(guest, host),
+            StreamItem::Limits { path, limits } => self.put_limits(at, path, limits),
         }
     }
 
     fn put_stub(&mut self, at: &Circumstances<'_>, path: &str, acl: AclList<'_>) {
+        let stub = self.put_path(at, path);
+        self.store.set_acl(stub, (!acl.is_open()).then(|| acl.to_vec()));
+        self.between_groups.acl_zxid = at.zxid.0;
+    }
+
+    /// Creates what is missing of a path whose znodes no client sees in this group. Returns the last one.
+    pub(crate) fn put_path(&mut self, at: &Circumstances<'_>, path: &str) -> NodeId {
         let ends = path.match_indices('/').map(|(slash, _)| slash).skip(1).chain([path.len()]);
         let mut parent = NodeId::ROOT;
         for path in ends.map(|end| &path[..end]) {
@@ -267,12 +291,11 @@ impl Tree {
                 self.store.create(NewNode { parent, path, data, acl, kind, zxid, time_ms })
             });
         }
-        self.store.set_acl(parent, (!acl.is_open()).then(|| acl.to_vec()));
-        self.between_groups.acl_zxid = at.zxid.0;
+        parent
     }
 
     /// Removes a stub, and the znodes that only lead to it. One with children stays, since an item can always be applied.
-    fn remove_stub(&mut self, at: &Circumstances<'_>, path: &str) {
+    pub(crate) fn remove_stub(&mut self, at: &Circumstances<'_>, path: &str) {
         let mut path = path;
         while !path.is_empty() && !SYSTEM_PATHS.contains(&path) {
             let leaf = self.store.find(path).filter(|node| self.store.child_count(*node) == 0);

@@ -198,9 +198,13 @@ impl Tree {
 
     /// Puts a znode into the state as it was in another group's; one that is there, or has no parent, changes nothing.
     pub(super) fn put(&mut self, path: &str, znode: &Znode) {
-        let parent = path.rsplit_once('/').and_then(|(parent, _)| self.store.find(parent));
+        let parent = split_name(path).and_then(|(parent, _)| self.store.find(parent));
         let (Some(parent), None) = (parent, self.store.find(path)) else { return };
         self.create_as_it_was(parent, path, znode);
+        // At a lower level others do not.
+        if self.raised.level >= FeatureLevel::QUOTAS {
+            self.quota_after_put(path, znode.data.as_ref().map_or(0, Vec::len));
+        }
     }
 
     /// Creates a znode as it was elsewhere. Its parent says itself how many children it had.

@@ -39,8 +39,13 @@ pub fn can_be_relayed(write: &Write<'_>) -> bool {
 }
 
 /// The command with which a session asks the home group to relay a write; `request` is the body of the client's.
-pub fn relay_command(session: SessionId, ids: IdList<'_>, op: OpCode, request: &[u8]) -> Vec<u8> {
-    Command::between_groups(session, ids, &GroupsCommand::Relay { op, request })
+pub fn relay_command(
+    session: SessionId,
+    ids: IdList<'_>,
+    (op, request): (OpCode, &[u8]),
+    enforces_quotas: bool,
+) -> Vec<u8> {
+    Command::between_groups(session, ids, &GroupsCommand::Relay { op, request, enforces_quotas })
 }
 
 impl Tree {
@@ -82,6 +87,9 @@ impl Tree {
         self.attach(at.session, group);
         let mut command = Vec::with_capacity(Command::encoded_len(at.ids, request));
         Command::encode(at.session, at.time_ms, at.ids, op, request, &mut command);
+        if at.enforces_quotas {
+            Command::enforce_quotas(at.ids, &mut command);
+        }
         self.between_groups.streams.push(group, at.zxid, &StreamItem::Relayed { command: &command });
         Ok(WriteReply::Done)
     }
@@ -114,8 +122,9 @@ impl Tree {
         command: &'a [u8],
         changes: &mut Changes<'a>,
     ) {
-        let Ok(Command { session, time_ms, ids, write, .. }) = Command::decode(command) else { return };
-        let at = Circumstances { session, ids, zxid, time_ms, enforces_quotas: false };
+        let Ok(command) = Command::decode(command) else { return };
+        let Command { session, time_ms, ids, enforces_quotas, write, .. } = command;
+        let at = Circumstances { session, ids, zxid, time_ms, enforces_quotas };
         let result = match write {
             Ok(Write::Multi(writes)) => self.multi(&at, &writes, changes),
             Ok(Write::SetAcl { path, acl, version }) => self.set_acl(&at, path, acl, version),

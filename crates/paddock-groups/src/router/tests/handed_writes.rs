@@ -94,7 +94,7 @@ fn an_event_waits_while_an_answer_can_have_an_earlier_moment() {
     pair.carry_out_in_other(50);
     let (another, mut request, mut relay) = (SessionId(9), Vec::new(), Vec::new());
     encode::create_open(&mut request, "/b/z", None, CreateMode::Persistent);
-    GroupsCommand::Relay { op: OpCode::Create, request: &request }.encode(&mut relay);
+    GroupsCommand::Relay { op: OpCode::Create, request: &request, enforces_quotas: false }.encode(&mut relay);
     pair.write(0, 39, another, OpCode::CreateSession, &1000_i32.to_be_bytes());
     pair.write(0, 40, another, GroupsCommand::OP, &relay);
     let mut set = Vec::new();

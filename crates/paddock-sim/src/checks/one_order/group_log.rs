@@ -113,7 +113,7 @@ impl GroupLog {
         let of = |wish: &Wish| ChildCounts::of(wish, &self.tree);
         match command.write {
             _ if self.group > 0 => ChildCounts::default(),
-            Ok(Write::BetweenGroups(GroupsCommand::Multi { request })) => of(&wish_of_multi(request)),
+            Ok(Write::BetweenGroups(GroupsCommand::Multi { request, .. })) => of(&wish_of_multi(request)),
             Ok(Write::BetweenGroups(GroupsCommand::Vote { multi, .. })) => {
                 self.open.get(&multi).map(|asked| of(&asked.wish)).unwrap_or_default()
             }
@@ -140,17 +140,17 @@ impl GroupLog {
                     item => self.note_part(item, zxid),
                 }
             }
-            GroupsCommand::Multi { request } if outcome.result != Ok(WriteReply::Done) => {
+            GroupsCommand::Multi { request, .. } if outcome.result != Ok(WriteReply::Done) => {
                 // The multi concerned no other group, or is refused.
                 let wish = wish_of_multi(request);
                 self.note(&Call { wish, ..call.clone() }, outcome, false, writes);
             }
-            GroupsCommand::Multi { request } => {
+            GroupsCommand::Multi { request, .. } => {
                 let wish = wish_of_multi(request);
                 self.open.insert(zxid.0, Call { wish, ..call.clone() });
                 self.note(call, outcome, false, writes);
             }
-            GroupsCommand::Relay { op, request } if outcome.result.is_err() => {
+            GroupsCommand::Relay { op, request, .. } if outcome.result.is_err() => {
                 let wish = Wish::of(&Write::decode(op, request));
                 self.note(&Call { wish, ..call.clone() }, outcome, false, writes);
             }

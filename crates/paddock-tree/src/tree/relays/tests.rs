@@ -12,7 +12,7 @@ fn body_of_create(path: &str, data: &[u8]) -> Vec<u8> {
 
 fn try_relay(pair: &mut GroupPair, op: OpCode, request: &[u8]) -> Result<(), ErrorCode> {
     let mut body = Vec::new();
-    GroupsCommand::Relay { op, request }.encode(&mut body);
+    GroupsCommand::Relay { op, request, enforces_quotas: false }.encode(&mut body);
     apply(&mut pair.home, SESSION, GroupsCommand::OP, &body)
 }
 
@@ -57,7 +57,7 @@ fn a_group_hears_of_a_session_before_its_first_relayed_write() {
     let mut create = Vec::new();
     encode::create_open(&mut create, &path, None, CreateMode::Ephemeral);
     let mut body = Vec::new();
-    GroupsCommand::Relay { op: OpCode::Create, request: &create }.encode(&mut body);
+    GroupsCommand::Relay { op: OpCode::Create, request: &create, enforces_quotas: false }.encode(&mut body);
     apply(&mut pair.home, other, GroupsCommand::OP, &body).unwrap();
     pair.send();
     assert_eq!(pair.other.stat(&path).unwrap().ephemeral_owner, other);
@@ -146,7 +146,8 @@ fn nothing_is_relayed_at_a_level_that_does_not_know_it() {
     tree.raise_level(&crate::RaisedLevel::known(FeatureLevel::HOSTS));
     tree.sessions.insert(SESSION, crate::session::Session::new(1000, 1));
     let (mut body, mut bytes) = (Vec::new(), Vec::new());
-    GroupsCommand::Relay { op: OpCode::Create, request: &body_of_create("/a", b"") }.encode(&mut body);
+    GroupsCommand::Relay { op: OpCode::Create, request: &body_of_create("/a", b""), enforces_quotas: false }
+        .encode(&mut body);
     Command::encode(SESSION, 5, IdList::NONE, GroupsCommand::OP, &body, &mut bytes);
     let command = Command::decode(&bytes).unwrap().taken_by(1);
     assert_eq!(tree.apply(&command).result, Err(ErrorCode::Unimplemented));
