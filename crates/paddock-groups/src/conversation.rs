@@ -13,9 +13,11 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use bytes::Bytes;
-use paddock_proto::{Acl, ErrorCode, EventKind, OpCode, ReplyHeader, Request, SessionId, WatchEvent, Zxid};
+use paddock_proto::{
+    Acl, ErrorCode, EventKind, IdList, OpCode, ReplyHeader, Request, SessionId, WatchEvent, Zxid,
+};
 use paddock_state::{ClientInput, ConnId, Outboxes, QueuedRead, RequestId, Slot, Woken, guest_event};
-use paddock_tree::{Guess, MISPLACED, RelayedAnswer};
+use paddock_tree::{Command, Guess, MISPLACED, RelayedAnswer};
 
 use crate::answer::{LENGTH_BYTES, RoutedAnswer, is_misplaced, zxid_of};
 use crate::moment::{NewItems, OrderMoment};
@@ -630,6 +632,15 @@ impl Conversation {
         self.has_overtaken &= !self.requests.is_empty();
         is_over
     }
+}
+
+/// A write of a client as the home group is to know it, which has it carried out in other groups: the client's identities, the body of its request, and if limits of quotas count.
+fn for_home<'c>(command: &'c [u8], groups: &Groups<'_>) -> (IdList<'c>, &'c [u8], bool) {
+    let Ok(Command { ids, enforces_quotas, .. }) = Command::decode(command) else {
+        unreachable!("it was just read")
+    };
+    let Ok((_, body)) = Command::request(command) else { unreachable!("it was just read") };
+    (ids, body, enforces_quotas && groups.know_quotas())
 }
 
 /// Sets the watch of a read that a group's host has answered, with this error or none.

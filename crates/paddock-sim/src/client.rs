@@ -74,9 +74,8 @@ pub(crate) struct SimClient {
     habits: Habits,
     phase: ClientPhase,
     conn: Option<ConnId>,
+    /// The member to which it connected last; 0 for none.
     member: u8,
-    /// The one member that it knows.
-    only_member: Option<u8>,
     is_gone: bool,
     session: SessionId,
     password: Password,
@@ -123,7 +122,6 @@ impl SimClient {
             phase: ClientPhase::Away,
             conn: None,
             member: 0,
-            only_member: None,
             is_gone: false,
             session: SessionId::NONE,
             is_temporary: false,
@@ -166,12 +164,13 @@ impl SimClient {
 
     /// The one member to which it is about to come back.
     pub(crate) fn comes_back_to(&self) -> Option<u8> {
-        self.only_member.filter(|_| self.phase == ClientPhase::Away)
+        let is_about_to = self.phase == ClientPhase::Away && self.habits.knows_one && self.member > 0;
+        is_about_to.then_some(self.member)
     }
 
     /// Has it connect to another member than the one that it knows.
     pub(crate) fn forget_member(&mut self) {
-        self.only_member = None;
+        self.member = 0;
     }
 
     pub(crate) fn abandoned(&self) -> impl Iterator<Item = SessionId> {
@@ -257,8 +256,7 @@ impl SimClient {
 
     fn connect(&mut self, now: Time, machines: u8, checks: &Checks) -> Vec<Deed> {
         let any = self.chance.between(1, u64::from(machines)) as u8;
-        self.member = self.only_member.unwrap_or(any);
-        self.only_member = self.habits.knows_one.then_some(self.member);
+        self.member = self.comes_back_to().unwrap_or(any);
         self.phase = ClientPhase::Greeting;
         self.heard = now;
         // No client remembers what it was told by events.

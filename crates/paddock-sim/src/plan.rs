@@ -74,9 +74,9 @@ impl RunPlan {
         clients.iter_mut().for_each(|client| client.identifies_late = late.one_in(2));
         let mut strangers = Chance::of(seed, "strangers");
         clients.iter_mut().for_each(|client| client.shows_strangers = strangers.one_in(6));
-        let mut dice_of_one = Chance::of(seed, "one member");
-        if dice_of_one.one_in(4) {
-            clients.iter_mut().filter(|_| dice_of_one.one_in(2)).for_each(Habits::know_one_member);
+        let mut alone = Chance::of(seed, "one member");
+        if alone.one_in(4) {
+            clients.iter_mut().for_each(|client| client.knows_one = alone.one_in(2));
         }
         let mut dialects = Chance::of(seed, "dialects");
         if dialects.one_in(3) {

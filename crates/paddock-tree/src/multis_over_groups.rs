@@ -75,11 +75,7 @@ impl Tree {
             self.between_groups.stalled.insert(at.session);
             return Err(MISPLACED);
         }
-        let mut command = Vec::new();
-        Command::encode(at.session, at.time_ms, at.ids, OpCode::Multi, request, &mut command);
-        if at.enforces_quotas {
-            Command::enforce_quotas(at.ids, &mut command);
-        }
+        let command = at.command(OpCode::Multi, request);
         let multi = at.zxid.0;
         for group in &others {
             let item = StreamItem::Prepare { multi, command: &command };

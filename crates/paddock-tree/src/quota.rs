@@ -150,9 +150,7 @@ impl Tree {
 
     /// Counts the statistics of all quotas afresh.
     pub(crate) fn count_all_quotas(&mut self) {
-        let is_limit = |id: &NodeId| self.store.name(*id) == LIMITS.as_bytes();
-        let quotas: Vec<NodeId> =
-            self.store.subtree(self.quota).filter(is_limit).map(|id| self.store.parent(id)).collect();
+        let quotas: Vec<NodeId> = self.all_limits().map(|id| self.store.parent(id)).collect();
         for quota in quotas {
             let Some(stats) = self.store.child(quota, STATS) else { continue };
             let path = self.store.path(stats);
@@ -160,6 +158,11 @@ impl Tree {
                 self.count_afresh(subject, stats);
             }
         }
+    }
+
+    /// Znodes of the limits of all quotas.
+    fn all_limits(&self) -> impl Iterator<Item = NodeId> {
+        self.store.subtree(self.quota).filter(|id| self.store.name(*id) == LIMITS.as_bytes())
     }
 
     fn has_quotas(&self) -> bool {
@@ -233,9 +236,7 @@ impl Tree {
 
     /// Tells the groups from `first` on of all quotas.
     pub(crate) fn tell_all_limits(&mut self, first: u32, decided: Zxid) {
-        let is_limit = |id: &NodeId| self.store.name(*id) == LIMITS.as_bytes();
-        let limits = self.store.subtree(self.quota).filter(is_limit);
-        let paths: Vec<String> = limits.map(|node| self.store.path(node)).collect();
+        let paths: Vec<String> = self.all_limits().map(|node| self.store.path(node)).collect();
         paths.iter().for_each(|path| self.tell_limits(path, first, decided));
     }
 

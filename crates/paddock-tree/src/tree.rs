@@ -12,8 +12,8 @@ mod whole;
 use std::collections::BTreeMap;
 
 use paddock_proto::{
-    Acl, ErrorCode, GroupsCommand, IdList, MemberNumber, Perms, SessionId, SessionSecret, Stat, Write,
-    WriteReply, Zxid,
+    Acl, ErrorCode, GroupsCommand, IdList, MemberNumber, OpCode, Perms, SessionId, SessionSecret, Stat,
+    Write, WriteReply, Zxid,
 };
 
 use crate::access::{allows, world_readable};
@@ -94,6 +94,16 @@ impl Circumstances<'_> {
     /// True if the service itself asks, and no client.
     pub(crate) fn is_service(&self) -> bool {
         self.session == SessionId::NONE
+    }
+
+    /// The command of a request that was asked for in these circumstances, for another group.
+    pub(crate) fn command(&self, op: OpCode, request: &[u8]) -> Vec<u8> {
+        let mut command = Vec::with_capacity(Command::encoded_len(self.ids, request));
+        Command::encode(self.session, self.time_ms, self.ids, op, request, &mut command);
+        if self.enforces_quotas {
+            Command::enforce_quotas(self.ids, &mut command);
+        }
+        command
     }
 }
 

@@ -7,7 +7,7 @@ use paddock_proto::{GroupsCommand, ReplyHeader, Write, Xid, Zxid, frame};
 use paddock_state::ClientInput;
 use paddock_tree::{Command, FeatureLevel, RelayedAnswer, can_be_relayed, relay_command};
 
-use super::{Conversation, Freshness, RequestStage, RoutedRequest, What};
+use super::{Conversation, Freshness, RequestStage, RoutedRequest, What, for_home};
 use crate::answer::{LENGTH_BYTES, RoutedAnswer};
 use crate::moment::OrderMoment;
 use crate::place::RequestPlace;
@@ -82,11 +82,7 @@ impl Conversation {
         }
         let asked = &mut self.requests[at];
         let What::Write { op, command } = &asked.what else { unreachable!("only writes are relayed") };
-        let Ok(Command { ids, enforces_quotas, .. }) = Command::decode(command) else {
-            unreachable!("it was just read")
-        };
-        let Ok((_, body)) = Command::request(command) else { unreachable!("it was just read") };
-        let enforces_quotas = enforces_quotas && turn.groups.know_quotas();
+        let (ids, body, enforces_quotas) = for_home(command, &turn.groups);
         let command = relay_command(self.session, ids, (*op, body), enforces_quotas);
         let (request, op) = (asked.request, GroupsCommand::OP);
         let input = ClientInput::Write { conn: self.conn, request, op, command: command.into() };

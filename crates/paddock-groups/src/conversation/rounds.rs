@@ -7,7 +7,7 @@ use paddock_proto::{ErrorCode, GroupsCommand, OpCode, Write, Zxid};
 use paddock_state::ClientInput;
 use paddock_tree::{Command, MultiEnd, MultiOutcome, done_multi, failed_multi, multi_over_groups};
 
-use super::{Conversation, Freshness, RequestStage, What};
+use super::{Conversation, Freshness, RequestStage, What, for_home};
 use crate::answer::RoutedAnswer;
 use crate::moment::OrderMoment;
 use crate::turn::{HostQuestion, Order, Turn};
@@ -43,11 +43,7 @@ impl Conversation {
             return false;
         }
         let What::Write { command, .. } = &self.requests[0].what else { unreachable!("it is a multi") };
-        let Ok(Command { ids, enforces_quotas, .. }) = Command::decode(command) else {
-            unreachable!("it was just read")
-        };
-        let Ok((_, request)) = Command::request(command) else { unreachable!("it was just read") };
-        let enforces_quotas = enforces_quotas && turn.groups.know_quotas();
+        let (ids, request, enforces_quotas) = for_home(command, &turn.groups);
         let command = multi_over_groups(self.session, ids, request, enforces_quotas);
         let front = &mut self.requests[0];
         let op = GroupsCommand::OP;

@@ -111,10 +111,6 @@ impl Habits {
         (self.moves, self.pause) = (10, self.pause.min(SimDuration::millis(300)));
     }
 
-    pub(crate) fn know_one_member(&mut self) {
-        self.knows_one = true;
-    }
-
     /// Much is under way, and the end of its session, when it moves.
     pub(crate) fn leave_much_behind(&mut self) {
         self.move_all_the_time();

@@ -42,13 +42,13 @@ pub(crate) fn command(op: OpCode, path: &str) -> Vec<u8> {
     command_of(op, &body)
 }
 
-pub(crate) fn command_of(op: OpCode, body: &[u8]) -> Vec<u8> {
+fn command_of(op: OpCode, body: &[u8]) -> Vec<u8> {
     let mut command = Vec::new();
     Command::encode(SessionId::NONE, 1_700_000_000_000, IdList::NONE, op, body, &mut command);
     command
 }
 
-pub(crate) fn put_body(out: &mut Vec<u8>, op: OpCode, path: &str) {
+fn put_body(out: &mut Vec<u8>, op: OpCode, path: &str) {
     match op {
         OpCode::Create => encode::create_open(out, path, Some(&DATA), CreateMode::Persistent),
         OpCode::SetData => encode::set_data(out, path, Some(&DATA), -1),

@@ -85,11 +85,7 @@ impl Tree {
             return Err(MISPLACED);
         };
         self.attach(at.session, group);
-        let mut command = Vec::with_capacity(Command::encoded_len(at.ids, request));
-        Command::encode(at.session, at.time_ms, at.ids, op, request, &mut command);
-        if at.enforces_quotas {
-            Command::enforce_quotas(at.ids, &mut command);
-        }
+        let command = at.command(op, request);
         self.between_groups.streams.push(group, at.zxid, &StreamItem::Relayed { command: &command });
         Ok(WriteReply::Done)
     }
