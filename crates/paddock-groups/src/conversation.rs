@@ -181,13 +181,18 @@ enum Freshness {
 }
 
 impl Conversation {
-    /// A connection that was not heard of before. What it may have been shown is at most what is here now.
-    pub(crate) fn new(conn: ConnId, session: SessionId, seen: Zxid, watched: BTreeSet<u32>) -> Conversation {
+    /// A connection that was not heard of before. Its client was told no zxid beyond `told`; what it asks for is to lack nothing up to `shown`.
+    pub(crate) fn new(
+        conn: ConnId,
+        session: SessionId,
+        (told, shown): (Zxid, Zxid),
+        watched: BTreeSet<u32>,
+    ) -> Conversation {
         Conversation {
             conn,
             session,
-            shown: ShownStamps::elsewhere(seen),
-            told: seen,
+            shown: ShownStamps::elsewhere(shown),
+            told,
             shown_as_is: Zxid(0),
             has_written: false,
             watched,
@@ -339,10 +344,10 @@ impl Conversation {
         told
     }
 
-    /// Znodes lie in several groups from now on. All that was shown is the home group's, up to this zxid.
-    pub(crate) fn begin_spread(&mut self, home: Zxid, watched: impl Iterator<Item = u32>) {
-        self.shown.note(0, home);
-        self.told = self.told.max(home);
+    /// Znodes lie in several groups from now on. All that was shown is the home group's, up to `shown`. Up to `told` others may have told the client.
+    pub(crate) fn begin_spread(&mut self, (told, shown): (Zxid, Zxid), watched: impl Iterator<Item = u32>) {
+        self.shown.note(0, shown);
+        self.told = self.told.max(told);
         self.watched.extend(watched);
     }
 

@@ -64,7 +64,7 @@ pub struct Router {
     are_spread: bool,
     /// They do since the last turn.
     is_beginning: bool,
-    /// Zxid of the home group when they began to. Clients that greeted before it, and so have no claim, have seen nothing newer.
+    /// The largest zxid that clients may have been told by others than the router. Those that greeted before znodes were spread, and so have no claim, have seen nothing newer.
     spread_from: Zxid,
     /// Newest map of slots that was looked at.
     map: Zxid,
@@ -207,15 +207,18 @@ impl Router {
         let one = self
             .conversations
             .entry(conn)
-            .or_insert_with(|| Conversation::new(conn, session, Zxid(0), BTreeSet::new()));
+            .or_insert_with(|| Conversation::new(conn, session, (Zxid(0), Zxid(0)), BTreeSet::new()));
         one.set_session(session);
         one.keep(&input);
         input
     }
 
-    /// The home group's state says that znodes lie in several groups: with the next turn requests are routed.
-    pub fn begin_spread(&mut self) {
-        self.is_beginning = !self.are_spread;
+    /// The home group's state says that znodes lie in several groups: with the next turn requests are routed. `told` is the largest zxid that clients may have
+    /// been told by others, who read that state while all znodes were in it.
+    pub fn begin_spread(&mut self, told: Zxid) {
+        if !self.are_spread && !self.is_beginning {
+            (self.is_beginning, self.spread_from) = (true, told);
+        }
     }
 
     /// True while znodes lie in several groups.
@@ -374,12 +377,8 @@ impl Router {
                 });
             }
             Parcel::Event(bytes) | Parcel::SharedEvent(bytes) => {
-                let home = home.unwrap_or_default();
-                let stamp = event_stamp(bytes).unwrap_or(home);
-                let one = self
-                    .conversations
-                    .entry(conn)
-                    .or_insert_with(|| Conversation::new(conn, SessionId::NONE, home, (0..groups).collect()));
+                let stamp = event_stamp(bytes).unwrap_or(home.unwrap_or_default());
+                let one = self.conversation(conn, home.unwrap_or_default(), || (0..groups).collect());
                 one.take_event(group, stamp, bytes.to_vec());
             }
             Parcel::Connected(connected, password) => {
@@ -548,10 +547,10 @@ impl Router {
         if !self.are_spread && groups.points().are_spread() {
             (self.are_spread, self.is_beginning) = (true, false);
             let home = groups.home();
-            self.spread_from = home.tree().zxid();
+            let shown = home.tree().zxid();
             for (conn, one) in &mut self.conversations {
                 let watches = home.state.watches().has_any(*conn);
-                one.begin_spread(self.spread_from, groups.numbers().filter(|_| watches));
+                one.begin_spread((self.spread_from, shown), groups.numbers().filter(|_| watches));
             }
             self.ready.extend(self.conversations.keys());
         }
@@ -582,21 +581,35 @@ impl Router {
         }
     }
 
-    /// The conversation of a connection, which begins with its first request: its client was shown what it has said, and may have been shown all up to `shown`.
-    fn conversation(&mut self, conn: ConnId, shown: Zxid, groups: &Groups<'_>) -> &mut Conversation {
+    /// The conversation of a connection, which begins with its first request, or with the first event for it. What it asks for lacks nothing up to `shown`. One that may watch in groups, which are
+    /// `watched`, counts as told of what it has said, or what others have told it, and no more: events of what came since may be on their way.
+    fn conversation(
+        &mut self,
+        conn: ConnId,
+        shown: Zxid,
+        watched: impl FnOnce() -> BTreeSet<u32>,
+    ) -> &mut Conversation {
         let Router { conversations, claims, spread_from, .. } = self;
         conversations.entry(conn).or_insert_with(|| {
-            let seen = claims.remove(&conn).unwrap_or(*spread_from).max(shown);
+            let (told, watched) = (claims.remove(&conn).unwrap_or(*spread_from), watched());
+            let shown = told.max(shown);
+            let told = if watched.is_empty() { shown } else { told };
+            Conversation::new(conn, SessionId::NONE, (told, shown), watched)
+        })
+    }
+
+    /// Likewise, with the first request.
+    fn conversation_of_asker(&mut self, conn: ConnId, shown: Zxid, groups: &Groups<'_>) -> &mut Conversation {
+        self.conversation(conn, shown, || {
             let watches = groups.home().state.watches().has_any(conn);
-            let watched = groups.numbers().filter(|_| watches).collect();
-            Conversation::new(conn, SessionId::NONE, seen, watched)
+            groups.numbers().filter(|_| watches).collect()
         })
     }
 
     /// Gives a request to its conversation.
     fn sort_in(&mut self, input: ClientInput, groups: &Groups<'_>) {
         let (conn, session) = asker(&input);
-        let one = self.conversation(conn, groups.home().tree().zxid(), groups);
+        let one = self.conversation_of_asker(conn, groups.home().tree().zxid(), groups);
         one.set_session(session);
         match input {
             ClientInput::Write { request, op, command, .. } => one.ask_write(request, op, command),

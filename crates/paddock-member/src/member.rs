@@ -11,7 +11,7 @@ mod routing;
 use std::sync::Arc;
 
 use paddock_groups::{Carrier, Hosting, Router};
-use paddock_proto::MemberNumber;
+use paddock_proto::{MemberNumber, Zxid};
 use paddock_replica::{
     Applied, Cluster, Effects, Group, HardState, Input, Install, LogEntry, MemberFacts, Presence, Replica,
     ReplicaOptions, Replicated, Role, Standing, member_number, raft_id,
@@ -661,24 +661,25 @@ impl Member {
         let mut replica = Replica::new(&mut self.presence, group);
         let mut applied = Applied::default();
         let Member { carrier, mail, router, .. } = self;
-        let (mut map, mut workers) = (MapFacts::default(), 0);
+        let (mut map, mut workers, mut told_by_others) = (MapFacts::default(), 0, Zxid(0));
         shell.apply(&mut |mut held| {
             if let Some(router) = router.as_mut() {
                 let workers = held.parts().1.workers();
                 if mail.workers() != workers {
                     *mail = Outboxes::new(workers);
                 }
-                let before = carrier.home();
-                let mut routed = RoutedState { held: &mut held, mail, router, before };
+                let told = held.parts().0.tree().zxid();
+                let mut routed = RoutedState { held: &mut held, mail, router, told };
                 applied = replica.apply(now, effects, &mut routed);
                 routed.pass_out();
+                told_by_others = routed.told;
             } else {
                 applied = replica.apply(now, effects, &mut held);
             }
             if are_several {
                 let tree = held.parts().0.tree();
                 carrier.follow_home(tree);
-                map = MapFacts::of(tree);
+                map = MapFacts::behind(tree, told_by_others);
                 workers = held.parts().1.workers();
             }
         });

@@ -42,7 +42,7 @@ impl Router {
             ReadOnlyRequest::Read(read) => (read.client.conn, read.request.slot),
             ReadOnlyRequest::Refused(conn, request) => (*conn, request.slot),
         };
-        let one = self.conversation(conn, Zxid(0), groups);
+        let one = self.conversation_of_asker(conn, Zxid(0), groups);
         let answer = match request {
             // What came before has to be answered, and told, before it.
             _ if !one.is_at_rest() => None,

@@ -77,7 +77,7 @@ fn no_write_goes_behind_a_read_under_way_while_slots_may_move() {
     let settled = home.tree().zxid();
     let views = [&home, &other].map(|state| Some(GroupView { state, settled, origin: ORIGIN }));
     let mut router = Router::new(MEMBER, false, (ORIGIN, 0));
-    router.begin_spread();
+    router.begin_spread(home.tree().zxid());
     router.work(&views, &HostChoice::new(), Zxid(0), &mut Outboxes::new(1));
     ask(&mut router);
     assert_eq!(handed(&mut router, &views), [1]);
@@ -111,7 +111,7 @@ fn is_closed_behind_refused_read(watch: bool) -> bool {
         let read = QueuedRead::new(client.clone(), request, OpCode::Exists, path);
         assert!(router.take(ClientInput::Read(read)).is_some(), "it goes to the home group at once");
     }
-    router.begin_spread();
+    router.begin_spread(home.tree().zxid());
     let mut mail = Outboxes::new(1);
     answer(&mut mail, 1, MISPLACED.code());
     answer(&mut mail, 2, 0);

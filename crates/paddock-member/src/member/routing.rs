@@ -19,11 +19,19 @@ pub(super) struct MapFacts {
     groups: u32,
     /// Znodes lie in several of them.
     are_spread: bool,
+    /// The largest zxid that clients may have been told by those who read the state while all znodes were in it.
+    told: Zxid,
 }
 
 impl MapFacts {
     pub(super) fn of(home: &Tree) -> MapFacts {
-        MapFacts { groups: home.groups().count(), are_spread: home.split_points().are_spread() }
+        let are_spread = home.split_points().are_spread();
+        MapFacts { groups: home.groups().count(), are_spread, told: home.zxid() }
+    }
+
+    /// Facts of a state that has been read by others meanwhile.
+    pub(super) fn behind(home: &Tree, told: Zxid) -> MapFacts {
+        MapFacts { told, ..MapFacts::of(home) }
     }
 }
 
@@ -32,8 +40,8 @@ pub(super) struct RoutedState<'a> {
     pub(super) held: &'a mut dyn HeldState,
     pub(super) mail: &'a mut Outboxes,
     pub(super) router: &'a mut Router,
-    /// Zxid of the state before what is applied now, the largest one that clients may have been told.
-    pub(super) before: Zxid,
+    /// The largest zxid that clients may have been told by those who read the state beside the member, while all znodes are in it.
+    pub(super) told: Zxid,
 }
 
 impl RoutedState<'_> {
@@ -41,8 +49,11 @@ impl RoutedState<'_> {
     pub(super) fn pass_out(&mut self) {
         if !self.router.are_spread() {
             let (state, out) = self.held.parts();
-            let before = state.tree().are_znodes_spread().then_some(self.before);
-            self.router.pass_out(self.mail, out, before);
+            let is_away = state.tree().are_znodes_spread();
+            if !is_away {
+                self.told = state.tree().zxid();
+            }
+            self.router.pass_out(self.mail, out, is_away.then_some(self.told));
         }
     }
 }
@@ -118,7 +129,7 @@ impl Member {
             self.begin_routing();
         }
         if let Some(router) = self.router.as_mut().filter(|_| map.are_spread) {
-            router.begin_spread();
+            router.begin_spread(map.told);
         }
         if self.router.is_some() && self.mail.workers() != workers {
             self.mail = Outboxes::new(workers);

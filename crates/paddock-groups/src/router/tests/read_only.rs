@@ -15,7 +15,7 @@ fn told_after(seen: Option<Zxid>, asked: &[(bool, bool)]) -> Vec<Option<Zxid>> {
     assert!(settled > other.tree().zxid());
     let views = [&home, &other].map(|state| Some(GroupView { state, settled, origin: ORIGIN }));
     let mut router = Router::new(MEMBER, false, (ORIGIN, 0));
-    router.begin_spread();
+    router.begin_spread(home.tree().zxid());
     router.work(&views, &HostChoice::new(), Zxid(0), &mut Outboxes::new(1));
     let conn = ConnId::new(0, 1);
     seen.into_iter().for_each(|zxid| assert!(router.take(ClientInput::Seen { conn, zxid }).is_none()));

@@ -31,6 +31,8 @@ pub(super) struct RoutedPair {
     out: Outboxes,
     /// Body of the last answer.
     pub(super) answered: Vec<u8>,
+    /// Zxid in its header.
+    pub(super) answered_zxid: Zxid,
     /// Orders of the last turn.
     pub(super) orders: Vec<Order>,
     /// Orders of the host's last turn.
@@ -67,6 +69,7 @@ impl RoutedPair {
             asked,
             out,
             answered,
+            answered_zxid: Zxid(0),
             orders,
             host_orders: Vec::new(),
             is_cut_off: false,
@@ -76,8 +79,9 @@ impl RoutedPair {
         pair.create(0, 3, "/b");
         pair.between(0, 4, &GroupsCommand::Split { path: "/a" });
         pair.between(0, 5, &GroupsCommand::Split { path: "/b" });
+        let told = pair.home.tree().zxid();
         pair.give("/b", 6);
-        pair.router.begin_spread();
+        pair.router.begin_spread(told);
         pair.work();
         pair
     }
@@ -268,6 +272,7 @@ impl RoutedPair {
             told.extend(outbox.iter().map(|(_, parcel)| match parcel {
                 Parcel::Reply(_, bytes) => {
                     self.answered = bytes[REPLY_HEADER..].to_vec();
+                    self.answered_zxid = zxid_of(bytes).unwrap();
                     ToldClient::Answer
                 }
                 Parcel::Event(bytes) | Parcel::SharedEvent(bytes) => ToldClient::Event(event_stamp(bytes)),

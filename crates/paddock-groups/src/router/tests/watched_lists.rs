@@ -1,9 +1,11 @@
 //! Lists of split points that are watched, and reads of two groups.
 
 use paddock_proto::jute::{Reader, Writer};
-use paddock_proto::{Acl, GroupsCommand, OpCode, SessionId, SetWatches, Stat, Zxid, encode};
+use paddock_proto::{Acl, GroupsCommand, OpCode, SessionId, SetWatches, Stat, Xid, Zxid, encode};
+use paddock_state::Client;
+use paddock_tree::Guess;
 
-use super::routed_pair::{RoutedPair, ToldClient};
+use super::routed_pair::{RoutedPair, SESSION, ToldClient};
 
 impl RoutedPair {
     fn unwatch(&mut self, path: &str) {
@@ -156,6 +158,27 @@ fn a_read_of_two_groups_shows_one_moment() {
     let shown = pair.answered.clone();
     pair.ask(OpCode::MultiRead, body);
     assert_eq!(shown, pair.answered, "both znodes are shown");
+}
+
+/// A client watched before znodes were spread, and has asked for nothing since. What has not changed of late is shown before the event.
+#[test]
+fn nothing_is_told_of_a_zxid_before_the_events_up_to_there() {
+    let mut pair = RoutedPair::new();
+    pair.create(0, 12, "/c");
+    pair.create(1, 13, "/b/x");
+    pair.work();
+    let client = Client::new(pair.conn, SESSION, &[]);
+    pair.home.answer(&client, Xid(1), OpCode::Exists, &watched_list("/h"), Guess::NONE, &mut Vec::new());
+    pair.create(0, 30, "/h");
+    pair.hand_in(OpCode::Exists, unwatched("/c"));
+    let told = pair.work();
+    assert!(
+        told == [ToldClient::Answer] && pair.answered_zxid < Zxid(30),
+        "{told:?} {:?}",
+        pair.answered_zxid
+    );
+    pair.create(1, 31, "/b/y");
+    assert_eq!(pair.work(), [ToldClient::Event(Some(Zxid(30)))]);
 }
 
 /// The list was watched while its children were in two groups, and that watch is gone.
