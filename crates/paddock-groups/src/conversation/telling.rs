@@ -125,14 +125,24 @@ impl Conversation {
         is_later && event_in(event).is_some_and(|event| is_new(&event))
     }
 
+    /// True if the oldest request is asked again, and a write behind it was carried out before this moment.
+    fn has_overtaken_at(&self, at: OrderMoment) -> bool {
+        let is_earlier_write = |asked: &RoutedRequest| match &asked.stage {
+            RequestStage::Answered { answer, .. } => answer.moment.is_of_change() && answer.moment < at,
+            _ => false,
+        };
+        self.has_overtaken && self.requests.iter().any(is_earlier_write)
+    }
+
     /// Sends the next event, if it is its turn.
     pub(super) fn send_event(&mut self, turn: &mut Turn<'_, '_>) -> bool {
         let Some((at, _)) = self.events.keys().next().copied() else { return false };
         // An answer of an earlier moment goes first.
-        if let Some(RoutedRequest { stage: RequestStage::Answered { answer, .. }, .. }) =
-            self.requests.front()
-            && answer.moment < at
-        {
+        if let Some(answer) = self.front_answer() {
+            if answer.moment < at {
+                return false;
+            }
+        } else if self.has_overtaken_at(at) {
             return false;
         }
         if self.is_of_unanswered_watch(turn) {

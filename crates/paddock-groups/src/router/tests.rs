@@ -9,7 +9,7 @@ mod watched_lists;
 
 use paddock_proto::{CreateMode, GroupsCommand, IdList, OpCode, Xid, encode};
 use paddock_state::{Client, QueuedRead, RequestId, State};
-use paddock_tree::{FeatureLevel, GroupFounders, MISPLACED, RaisedLevel, SLOTS, Tree};
+use paddock_tree::{FeatureLevel, GroupFounders, Guess, MISPLACED, RaisedLevel, SLOTS, Tree};
 
 use super::*;
 
@@ -123,6 +123,47 @@ fn is_closed_behind_refused_read(watch: bool) -> bool {
     ask(&mut router);
     assert_eq!(handed(&mut router, &views).is_empty(), is_closed, "nothing more is taken of a closed one");
     is_closed
+}
+
+/// A read that was passed on is asked for again, and a write behind it was carried out: what the client is told of later comes behind the answers to both.
+#[test]
+fn no_event_overtakes_the_answer_to_a_write_behind_a_refused_read() {
+    let (mut home, other) = (home(), State::new(Tree::new()));
+    let client = Client::new(ConnId::new(0, 1), SessionId(7), &[]);
+    let mut path = Vec::new();
+    encode::path_and_watch(&mut path, "/h", true);
+    home.answer(&client, Xid(0), OpCode::Exists, &path, Guess::NONE, &mut Vec::new());
+    let mut router = Router::new(MEMBER, false, (ORIGIN, 0));
+    let (mut body, mut command) = (Vec::new(), Vec::new());
+    encode::path_and_watch(&mut body, "/p/x", false);
+    let request = |number: u32| RequestId { xid: Xid(number as i32), slot: Slot(number) };
+    let read = QueuedRead::new(client.clone(), request(1), OpCode::Exists, body.clone());
+    Command::encode(client.session, 0, client.ids(), OpCode::SetData, &body, &mut command);
+    let write = ClientInput::Write {
+        conn: client.conn,
+        request: request(2),
+        op: OpCode::SetData,
+        command: command.into(),
+    };
+    for input in [ClientInput::Read(read), write] {
+        assert!(router.take(input).is_some(), "it goes to the home group at once");
+    }
+    router.begin_spread(home.tree().zxid());
+    let (mut mail, mut create) = (Outboxes::new(1), Vec::new());
+    answer(&mut mail, 1, MISPLACED.code());
+    answer(&mut mail, 2, 0);
+    body.clear();
+    encode::create_open(&mut body, "/h", None, CreateMode::Persistent);
+    Command::encode(SessionId::NONE, 5, IdList::NONE, OpCode::Create, &body, &mut create);
+    home.tree_mut().begin_entry(Zxid(30));
+    home.apply(&Command::decode(&create).unwrap(), &mut mail).result.unwrap();
+    router.take_mail(0, &mut mail, (&[], vec![]), home.tree().zxid(), 2);
+    let settled = home.tree().zxid();
+    let views = [&home, &other].map(|state| Some(GroupView { state, settled, origin: ORIGIN }));
+    let mut out = Outboxes::new(1);
+    router.work(&views, &HostChoice::new(), Zxid(0), &mut out);
+    let told: usize = out.iter_mut().map(|(_, outbox)| outbox.iter().count()).sum();
+    assert_eq!(told, 0, "the read waits for its group, and the event for the write behind the read");
 }
 
 /// The read is asked for again, and its watch would tell of what the client is yet to be shown.
