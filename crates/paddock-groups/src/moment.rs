@@ -14,17 +14,17 @@ pub(crate) struct OrderMoment {
     stamp: Zxid,
 }
 
-/// Order of what has one place.
+/// Order of what has one place. Nothing stands between the parts of a decision, home's own one included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Rank {
+    /// A change of another group that has this stamp by chance.
+    Other,
     /// A change of the home group.
     Home,
     /// A change that comes before a decision, because it stands before the decision's item in its group.
     Before,
-    /// A change of another group that a decision has made.
+    /// A change that a decision has made, in another group or in the home group.
     Decision,
-    /// A change of another group that has this stamp by chance.
-    Other,
     /// An answer that shows something of this place.
     Shown,
 }
@@ -66,10 +66,9 @@ impl OrderMoment {
         self.rank != Rank::Shown
     }
 
-    /// True if an item that a group has applied moves it forward. What has the stamp of the decision by chance comes before it, too, if it stands before the
-    /// item.
+    /// True if an item that a group has applied moves it forward.
     fn is_pulled_by(self, group: u32, item: AppliedItem) -> bool {
-        let is_behind = self.place > item.decided || self.place == item.decided && self.rank == Rank::Other;
+        let is_behind = self.place > item.decided;
         self.is_of_change() && self.group == group && is_behind && self.stamp <= item.zxid
     }
 
@@ -106,7 +105,7 @@ impl<'a> NewItems<'a> {
     /// The moment to which they move one forward, if they do.
     pub(crate) fn pull(&self, moment: OrderMoment) -> Option<OrderMoment> {
         let first = self.items.partition_point(|item| item.zxid < moment.stamp);
-        if moment.group != self.group || *self.earliest.get(first)? > moment.place {
+        if moment.group != self.group || *self.earliest.get(first)? >= moment.place {
             return None;
         }
         let mut pulled = moment;
@@ -148,12 +147,16 @@ mod tests {
         assert!(before.is_pulled_by(1, item) && own.is_pulled_by(1, item));
         assert!(!behind.is_pulled_by(1, item) && !before.is_pulled_by(2, item));
         assert!(!OrderMoment::of_change(1, Zxid(4)).is_pulled_by(1, item), "it is earlier anyway");
-        let by_chance = OrderMoment::of_change(1, Zxid(5));
-        assert!(by_chance.is_pulled_by(1, item) && by_chance.pulled_by(item) < own.pulled_by(item));
+        let by_chance = [1, 2].map(|group| OrderMoment::of_change(group, Zxid(5)));
+        assert!(!by_chance[0].is_pulled_by(1, item), "it stands in front of all of that place");
         let (before, own) = (before.pulled_by(item), own.pulled_by(item));
         let home = |stamp| OrderMoment::of_change(0, Zxid(stamp));
-        let all = [home(5), before, own, OrderMoment::of_sight(Zxid(5)), home(6), behind];
+        let [first, second] = by_chance;
+        let all = [first, second, home(5), before, own, OrderMoment::of_sight(Zxid(5)), home(6), behind];
         assert!(all.is_sorted(), "{all:?}");
+        // Home's own part has the next zxid, which another group may have by chance.
+        let part = home(6).pulled_by(AppliedItem { zxid: Zxid(6), decided: Zxid(5) });
+        assert!(before < part && part < OrderMoment::of_change(2, Zxid(6)));
         // Another decision was made earlier, and its item comes behind.
         let earlier = AppliedItem { zxid: Zxid(20), decided: Zxid(3) };
         assert!(before.is_pulled_by(1, earlier) && before.pulled_by(earlier) < home(5));

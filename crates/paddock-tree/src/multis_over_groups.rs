@@ -186,8 +186,8 @@ impl Tree {
         }
         let Some(open) = self.between_groups.multis.open.remove(&multi) else { return };
         let decided = at.zxid;
-        // What it changes here has a larger zxid than the decision, whose place no change has.
         let zxid = self.take_zxid();
+        self.note_own_part(decided);
         let end = self.decide(&open, zxid, changes);
         self.settle_in_groups(&open.votes, decided, multi, matches!(end, MultiEnd::Done(_)));
         self.between_groups.multis.outcomes.insert(open.session, MultiOutcome { multi, zxid, end });
@@ -345,6 +345,25 @@ mod tests {
         between(&mut pair.other, SESSION, GroupsCommand::GoOn);
         assert_eq!(create(&mut pair.other, &in_other), Err(ErrorCode::NodeExists));
         assert_eq!(create(&mut pair.other, &at_home), Err(MISPLACED), "its slot is the home group's");
+    }
+
+    /// A third group may be at the place of the decision by chance, and a list is made as of that.
+    #[test]
+    fn no_list_shows_one_part_of_a_multi_without_the_other() {
+        let (at_home, in_other) = (name(false, 0), name(true, 0));
+        let mut pair = GroupPair::new();
+        pair.ask(&[&at_home, &in_other]);
+        pair.prepare();
+        let before = pair.home.zxid();
+        pair.send();
+        let decided = before.next();
+        assert_eq!(pair.home.stat(&at_home).unwrap().czxid, decided.next());
+        let are_shown = |zxid| {
+            let lists = [&pair.home, &pair.other].map(|tree| tree.children_as_of("/p", zxid));
+            lists.map(|list| list.map(|list| list.names.len()))
+        };
+        assert_eq!(are_shown(before), [Some(0), Some(0)]);
+        assert_eq!(are_shown(decided), [Some(1), Some(1)]);
     }
 
     #[test]

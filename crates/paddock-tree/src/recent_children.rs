@@ -21,8 +21,6 @@ struct RecentChild {
     stamp: Zxid,
     /// The decision has made the change.
     is_of_decision: bool,
-    /// Place of what other groups did with it: less than `zxid` in the home group for the end of a session.
-    elsewhere: Zxid,
     path: String,
     has_come: bool,
 }
@@ -49,20 +47,12 @@ pub struct ChildChange {
 pub(crate) struct RecentChildren {
     /// All that came later is kept.
     known_behind: Zxid,
-    /// Place at which other groups end the session that ends here with the next transaction.
-    end_elsewhere: Option<Zxid>,
     changes: VecDeque<RecentChild>,
 }
 
 impl RecentChildren {
-    /// The transaction that is noted next ends a session, which other groups end at this place.
-    pub(crate) fn end_elsewhere(&mut self, place: Zxid) {
-        self.end_elsewhere = Some(place);
-    }
-
     /// A transaction has made these changes.
     pub(crate) fn note(&mut self, zxid: Zxid, changes: &Changes<'_>, is_point: impl Fn(&str) -> bool) {
-        let elsewhere = self.end_elsewhere.take().unwrap_or(zxid);
         if self.known_behind == Zxid(0) {
             self.known_behind = Zxid(zxid.0 - 1);
         }
@@ -75,14 +65,7 @@ impl RecentChildren {
             if parent_and_name(&change.path).is_some_and(|(parent, _)| is_point(parent)) {
                 let path = change.path.to_string();
                 let is_of_decision = false;
-                self.changes.push_back(RecentChild {
-                    zxid,
-                    stamp: zxid,
-                    is_of_decision,
-                    elsewhere,
-                    path,
-                    has_come,
-                });
+                self.changes.push_back(RecentChild { zxid, stamp: zxid, is_of_decision, path, has_come });
             }
         }
         while self.changes.len() > KEPT {
@@ -94,7 +77,7 @@ impl RecentChildren {
     /// An item was applied with this zxid: what stands before it, or comes from it, comes no later than its decision.
     pub(crate) fn pull_forward(&mut self, zxid: Zxid, decided: Zxid) {
         for change in self.changes.iter_mut().rev().take_while(|change| change.zxid > decided) {
-            (change.zxid, change.elsewhere) = (decided, decided);
+            change.zxid = decided;
             change.is_of_decision = change.stamp == zxid;
         }
     }
@@ -110,12 +93,6 @@ impl RecentChildren {
     /// All changes of children behind this zxid are known.
     pub(crate) fn reach_back_to(&self, zxid: Zxid) -> bool {
         self.known_behind != Zxid(0) && zxid >= self.known_behind
-    }
-
-    /// True if a transaction is to be seen as of a zxid in other groups, and not here.
-    pub(crate) fn are_split_at(&self, point: &str, zxid: Zxid) -> bool {
-        let mut later = self.changes.iter().rev().take_while(|change| change.zxid > zxid);
-        later.any(|change| change.elsewhere <= zxid && change.is_child_of(point))
     }
 
     /// Zxid of the last change of a znode's children that is known until a zxid.
@@ -173,8 +150,6 @@ mod tests {
         assert_eq!(recent.first_behind("/a", Zxid(5)), Some(first));
         assert_eq!((recent.first_behind("/a", Zxid(6)), recent.first_behind("/b", Zxid(4))), (None, None));
         note_one(&mut recent, 12);
-        assert_eq!([10, 11, 12].map(|zxid| recent.are_split_at("/a", Zxid(zxid))), [false, true, false]);
-        assert!(!recent.are_split_at("/b", Zxid(11)));
         for zxid in 13..13 + KEPT as i64 {
             note_one(&mut recent, zxid);
         }
@@ -183,7 +158,6 @@ mod tests {
 
     fn note_one(recent: &mut RecentChildren, zxid: i64) {
         let changes = [change(EventKind::NodeCreated, "/a/z")].into_iter().collect();
-        recent.end_elsewhere(Zxid(zxid - 1));
         recent.note(Zxid(zxid), &changes, |path| path == "/a");
     }
 }

@@ -236,7 +236,9 @@ impl Tree {
             self.take_zxid();
         }
         let result = self.dispatch(command, changes);
-        self.tell_points(decided);
+        if self.tell_points(decided) {
+            self.note_own_part(decided);
+        }
         self.tell_changed_limits(decided);
         self.note_recent_children(changes);
         for item in &self.applied_items[items..] {

@@ -139,7 +139,7 @@ impl Member {
     /// A group has applied something, and its answers are in the mail.
     pub(super) fn take_mail(&mut self, at: usize, shell: &mut impl Shell) {
         let group = &self.groups[at];
-        let (items, answers) =
+        let (mut items, answers) =
             group.own_state.as_ref().map(|state| state.take_applied_items()).unwrap_or_default();
         let Some(router) = &mut self.router else {
             return self.mail.iter_mut().for_each(|(_, outbox)| outbox.clear());
@@ -149,8 +149,13 @@ impl Member {
             self.hosting.take_mail((group.number.0, state.tree()), &mut self.mail, (&items, &answers));
         }
         let (mut home, mut groups) = (Zxid(0), 0);
-        if !self.mail.is_empty() {
-            shell.change(|state, _| (home, groups) = (state.tree().zxid(), state.tree().groups().count()));
+        if at == 0 || !self.mail.is_empty() {
+            shell.change(|state, _| {
+                (home, groups) = (state.tree().zxid(), state.tree().groups().count());
+                if at == 0 {
+                    items = state.tree_mut().take_applied_items();
+                }
+            });
         }
         router.take_mail(group.number.0, &mut self.mail, (&items, answers), home, groups);
     }

@@ -16,7 +16,7 @@ use crate::store::{NewNode, NodeId, ZnodeKind};
 use crate::streams::Streams;
 use crate::write_paths::for_each_path;
 
-/// An item that was applied: the zxid that it has in its group, and that of the home group's transaction which decided it.
+/// An item that was applied: the zxid that it has in its group, and that of the home group's transaction which decided it. In the home group, its own part of a decision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AppliedItem {
     pub zxid: Zxid,
@@ -179,10 +179,16 @@ impl Tree {
         for group in groups {
             self.between_groups.streams.push(group, zxid, &StreamItem::End { session });
         }
+        let own = self.take_zxid();
+        self.note_own_part(zxid);
+        own
+    }
+
+    /// Notes that the home group's last zxid is that of its own part of a decision: its place is that of the decision, as it is of the other groups' parts.
+    pub(crate) fn note_own_part(&mut self, decided: Zxid) {
         if self.are_znodes_spread {
-            self.recent_children.end_elsewhere(zxid);
+            self.applied_items.push(AppliedItem { zxid: self.zxid, decided });
         }
-        self.take_zxid()
     }
 
     /// True if a command names the znode of a split point, or removes one with what is above it.
@@ -193,8 +199,8 @@ impl Tree {
         is_about || matches!(write, Write::RemoveRecursive { path, .. } if points.has_any_below(path))
     }
 
-    /// A command has been carried out: what it has changed of the znodes of split points goes to the other groups, as decided at this zxid.
-    pub(super) fn tell_points(&mut self, decided: Zxid) {
+    /// A command has been carried out: what it has changed of the znodes of split points goes to the other groups, as decided at this zxid. True if there is any.
+    pub(super) fn tell_points(&mut self, decided: Zxid) -> bool {
         let Tree { store, between_groups, .. } = self;
         let znode = |path: &str| {
             let stat = store.stat(store.find(path)?);
@@ -202,6 +208,7 @@ impl Tree {
         };
         let changed = between_groups.split_points.tell(znode);
         changed.iter().for_each(|path| self.push_stub(path, 1, decided));
+        !changed.is_empty()
     }
 
     /// There were `before` groups, and are more now: the new ones are told of all split points that are there.

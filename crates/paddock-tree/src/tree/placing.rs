@@ -209,8 +209,7 @@ impl Tree {
         stat.czxid.max(stat.mzxid).max(stat.pzxid)
     }
 
-    /// Children of a split point, or of its stub, as of a zxid that this state has passed; `None` if what came and went since is not known any more, or a session's
-    /// end is to be seen as of then in other groups, and not here.
+    /// Children of a split point, or of its stub, as of a zxid that this state has passed; `None` if what came and went since is not known any more.
     pub fn children_as_of(&self, point: &str, zxid: Zxid) -> Option<ChildrenAsOf> {
         let Some(node) = self.store.find(point) else { return Some(ChildrenAsOf::default()) };
         let stat = self.store.stat(node);
@@ -221,7 +220,7 @@ impl Tree {
         if stat.pzxid <= zxid {
             return Some(found);
         }
-        if !self.recent_children.reach_back_to(zxid) || self.recent_children.are_split_at(point, zxid) {
+        if !self.recent_children.reach_back_to(zxid) {
             return None;
         }
         for (name, has_come, changed) in self.recent_children.behind(point, zxid) {

@@ -133,7 +133,7 @@ pub(crate) struct OneOrder {
     applied_at: BTreeMap<Zxid, usize>,
 }
 
-/// The zxid of the place; writes of other groups that have it as their own zxid come behind home; the decision that a write is pulled in front of, doubled; the
+/// The zxid of the place; 0 for writes of other groups that have it as their own zxid, which come first; the decision that a write is pulled in front of, doubled; the
 /// write's own zxid, and its group.
 type Key = (Zxid, u8, usize, Zxid, u32);
 
@@ -142,13 +142,17 @@ impl OneOrder {
     pub(crate) fn new(logs: &BTreeMap<u32, &[Logged]>, split_points: &[&str]) -> Checked<OneOrder> {
         let mut keyed: Vec<(Key, &LoggedWrite)> = Vec::new();
         let decisions = key_home(logs.get(&0).copied().unwrap_or_default(), &mut keyed)?;
-        let (mut settled, mut items) = (BTreeMap::new(), ItemZxids::new());
+        let (mut settled, mut items) = (BTreeMap::new(), Items::default());
         for (group, log) in logs.iter().filter(|(group, _)| **group > 0) {
             key_other(*group, log, &decisions, (&mut keyed, &mut items))?;
             settled.extend(log.iter().filter_map(|logged| match logged {
                 Logged::Settled { multi, zxid, own } => Some(((*group, *multi), (*zxid, own.clone()))),
                 _ => None,
             }));
+        }
+        for (key, _) in keyed.iter_mut().filter(|(key, _)| key.4 == 0) {
+            // Home's own part of a decision has a later zxid, and the place of the decision.
+            key.0 = items.decided.get(&(key.2 / 2)).map_or(key.0, |decided| key.0.min(*decided));
         }
         // Commands of one key are of one log.
         keyed.sort_by_key(|(key, _)| *key);
@@ -163,7 +167,7 @@ impl OneOrder {
             applied_at: BTreeMap::new(),
         };
         for (key @ (_, _, place, _, group), write) in keyed {
-            let of_items = items.get(&(place / 2)).filter(|_| group == 0);
+            let of_items = items.zxids.get(&(place / 2)).filter(|_| group == 0);
             order.carry_out(key, write, of_items.cloned().unwrap_or_default())?;
         }
         Ok(order)
@@ -396,8 +400,14 @@ impl OneOrder {
     }
 }
 
-/// Zxids of items in their groups, by the number of home's commands up to the one that decided them.
-type ItemZxids = BTreeMap<usize, Vec<Zxid>>;
+/// Items of all groups, by the number of home's commands up to the one that decided them.
+#[derive(Default)]
+struct Items {
+    /// Their zxids in their groups.
+    zxids: BTreeMap<usize, Vec<Zxid>>,
+    /// Zxids of the decisions that change znodes.
+    decided: BTreeMap<usize, Zxid>,
+}
 
 /// Decisions of the home group.
 #[derive(Debug, Default)]
@@ -418,7 +428,7 @@ impl Decisions {
     }
 }
 
-/// Home's own commands have the place of their zxids.
+/// Home's own commands have the place of their zxids, but for what they decide.
 fn key_home<'l>(log: &'l [Logged], keyed: &mut Vec<(Key, &'l LoggedWrite)>) -> Checked<Decisions> {
     let (mut decisions, mut lasts, mut count) = (Decisions::default(), BTreeMap::new(), 0);
     let mut stamp = Zxid(0);
@@ -449,7 +459,7 @@ fn key_other<'l>(
     group: u32,
     log: &'l [Logged],
     decisions: &Decisions,
-    (keyed, items): (&mut Vec<(Key, &'l LoggedWrite)>, &mut ItemZxids),
+    (keyed, items): (&mut Vec<(Key, &'l LoggedWrite)>, &mut Items),
 ) -> Checked {
     let (mut decided_before, mut stamp) = (Zxid(0), Zxid(0));
     for logged in log {
@@ -475,17 +485,18 @@ fn key_other<'l>(
             Logged::Item { number, decided, changes_znodes, zxid } => {
                 let decision = decisions.find(group, *number, *decided);
                 ensure!(decision.is_some(), CHECKER, "item {number} of group {group} was never decided");
-                items.entry(decision.unwrap_or_default()).or_default().push(*zxid);
+                items.zxids.entry(decision.unwrap_or_default()).or_default().push(*zxid);
                 let decision = decision.map(|decision| (*decided, decision)).filter(|_| *changes_znodes);
+                items.decided.extend(decision.map(|(decided, decision)| (decision, decided)));
                 ahead = [ahead, decision].into_iter().flatten().min();
             }
             Logged::Write(write) if !is_without_effect(write) => {
                 let stamp = write.stamp;
                 let key = match ahead {
-                    Some((decided, decision)) if decided <= stamp => {
+                    Some((decided, decision)) if decided < stamp => {
                         (decided, 1, (2 * decision).saturating_sub(1), stamp, group)
                     }
-                    _ => (stamp, 2, 0, stamp, group),
+                    _ => (stamp, 0, 0, stamp, group),
                 };
                 keyed.push((key, &**write));
             }
