@@ -9,11 +9,11 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use paddock_client::{Acl, Client, ClientOptions, CreateMode, Error, ErrorCode, Multi, SessionId};
+use paddock_relay::Relay;
 use tokio::sync::RwLock;
 use tokio::task::JoinSet;
 
 use crate::ensemble::{Ensemble, MemberPlace};
-use crate::relay::Relay;
 use crate::server::{Server, ServerKind, environment};
 
 const WRITERS: usize = 4;
@@ -271,7 +271,9 @@ impl Story {
     pub fn begin_behind_relays(kind: ServerKind) -> (Story, Vec<Relay>) {
         let mut relays = Vec::new();
         let story = Story::begin_for(kind, &[], |zookeeper, _| {
-            relays.extend((0..3).map(|place| Relay::start(zookeeper.at(place).address())));
+            relays.extend(
+                (0..3).map(|place| Relay::start(zookeeper.at(place).address()).expect("start a relay")),
+            );
             relays.iter().map(|relay| relay.address().to_string()).collect::<Vec<_>>().join(",")
         });
         (story, relays)

@@ -51,7 +51,6 @@ pub mod network;
 pub mod operating;
 pub mod oracle;
 pub mod pem_stores;
-pub mod relay;
 pub mod rolling;
 #[cfg(feature = "terminal")]
 pub mod screen;

@@ -2,9 +2,9 @@
 //! connected when it goes on without the ensemble: no request is refused, none is lost, and every session goes on.
 
 use paddock_client::{Client, ClientOptions, CreateMode, Event};
+use paddock_relay::Relay;
 use paddock_tests::following::{Follower, PATIENCE, Story, Totals};
 use paddock_tests::load::{Load, SessionAccount, longest_gap, now_ns, spread};
-use paddock_tests::relay::Relay;
 use paddock_tests::server::ServerKind;
 use tokio::sync::mpsc;
 

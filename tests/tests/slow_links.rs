@@ -7,8 +7,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use paddock_client::{Client, ClientOptions, CreateMode, Error, ErrorCode};
+use paddock_relay::{LinkQuality, RETRANSMISSION, Relay};
 use paddock_tests::ensemble::Ensemble;
-use paddock_tests::relay::{RETRANSMISSION, Relay};
 use paddock_tests::server::free_port;
 
 const MEMBERS: usize = 3;
@@ -29,7 +29,10 @@ impl Relayed {
         let pairs = (0..MEMBERS).flat_map(|from| (0..MEMBERS).map(move |to| [from, to]));
         let relays: Vec<([usize; 2], Relay)> = pairs
             .filter(|[from, to]| from != to)
-            .map(|pair| (pair, Relay::start(SocketAddr::from((Ipv4Addr::LOCALHOST, ports[pair[1]][0])))))
+            .map(|pair| {
+                let target = SocketAddr::from((Ipv4Addr::LOCALHOST, ports[pair[1]][0]));
+                (pair, Relay::start(target).expect("start a relay"))
+            })
             .collect();
         let settings = |id: usize| {
             let own = id - 1;
@@ -49,16 +52,17 @@ impl Relayed {
 
     /// All that goes between the member and others takes this time longer, each way.
     fn slow_down(&self, member: usize, by: Duration) {
-        self.relays_of(member).for_each(|relay| relay.delay_by(by));
+        self.spoil(member, LinkQuality { delay: by, ..LinkQuality::default() });
     }
 
     /// One in a hundred portions between the member and others has to be sent again.
     fn lose(&self, member: usize) {
-        self.relays_of(member).for_each(|relay| relay.lose_one_in(100));
+        self.spoil(member, LinkQuality { lost_one_in: 100, ..LinkQuality::default() });
     }
 
-    fn relays_of(&self, member: usize) -> impl Iterator<Item = &Relay> {
-        self.relays.iter().filter(move |(pair, _)| pair.contains(&member)).map(|(_, relay)| relay)
+    fn spoil(&self, member: usize, quality: LinkQuality) {
+        let own = self.relays.iter().filter(|(pair, _)| pair.contains(&member));
+        own.for_each(|(_, relay)| relay.set_quality(quality, quality));
     }
 
     /// Writes at the leader and at a follower, each for two seconds, while the leader stays. Returns the times of both, those of each in their order of length.

@@ -9,6 +9,7 @@ const FLOORS: &[(&str, u32)] = &[
     ("paddock-gssapi", 0),
     ("paddock-os", 0),
     ("paddock-proto", 0),
+    ("paddock-relay", 0),
     ("paddock-sasl", 0),
     ("paddock-settings", 0),
     ("paddock-yaml", 0),
