@@ -61,6 +61,7 @@ fn group(step: i32, requests: u64) -> Group {
             warm_up_s: 0.0,
             fresh: true,
             tree: None,
+            network: None,
         }),
         figures: vec![
             figure("throughput", Unit::PerSecond, [91_000.0, 83_000.0, 42_000.0], 1.06),

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use super::{Growth, Idle, SnapshotPlan};
+use super::{Growth, Idle, Network, SnapshotPlan};
 use crate::report::Pace;
 use crate::workload::tree::Znodes;
 
@@ -34,6 +34,9 @@ pub struct Cell {
     /// Znodes that are there already, for workloads that read or set some: if none are, they make their own.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tree: Option<Znodes>,
+    /// Only of servers with several members: as on loopback if none is given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub network: Option<Network>,
 }
 
 /// The end of a cell's run.
@@ -128,8 +131,12 @@ impl fmt::Display for Cell {
             Pace::Open { requests_per_second } => write!(f, ", {requests_per_second} requests/s")?,
         }
         match self.until {
-            End::Requests(requests) => write!(f, ", {requests} requests"),
-            End::Seconds(seconds) => write!(f, ", {seconds} s"),
+            End::Requests(requests) => write!(f, ", {requests} requests")?,
+            End::Seconds(seconds) => write!(f, ", {seconds} s")?,
+        }
+        match &self.network {
+            Some(network) => write!(f, ", {}", network.name),
+            None => Ok(()),
         }
     }
 }

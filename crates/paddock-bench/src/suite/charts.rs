@@ -73,7 +73,9 @@ fn label(group: &Group) -> String {
     match &group.measurement {
         Measurement::Run(cell) => {
             let requests = requests(group).map(|requests| format!(", {}", short(requests)));
-            format!("{} {}{}", cell.workload, cell.load_label(), requests.unwrap_or_default())
+            let network = cell.network.as_ref().map(|network| format!(", {}", network.name));
+            let [requests, network] = [requests, network].map(Option::unwrap_or_default);
+            format!("{} {}{requests}{network}", cell.workload, cell.load_label())
         }
         Measurement::Memory(znodes) => {
             format!("{} of {} bytes", short(znodes.znodes as u64), znodes.value_bytes)

@@ -10,8 +10,8 @@ use super::figure_names::FigureValue;
 use super::results::{ResultRecord, Results};
 use super::server::{NotServing, SuiteServer, wipe};
 use super::{
-    Measurement, Runner, ServerTemplate, StepOutcome, Suite, Summary, growth, idle, memory, page, process,
-    snapshot, table,
+    Cell, Measurement, Runner, ServerTemplate, StepOutcome, Suite, Summary, growth, idle, memory, page,
+    process, snapshot, table,
 };
 use crate::BenchError;
 use crate::report::Ended;
@@ -148,9 +148,7 @@ impl Conductor<'_> {
         let told = &mut |znodes| self.watcher.loaded(step, znodes);
         let stop = self.stop;
         let measured = match step.measurement {
-            Measurement::Run(cell) => self.runner.run(cell, template, &hosts, &pids).map(|report| {
-                (report.ended != Ended::Interrupted).then(|| StepOutcome::Run(Box::new(report)))
-            }),
+            Measurement::Run(cell) => self.run(cell, template, server, &pids),
             Measurement::Memory(znodes) => figures(memory::measure(znodes, &hosts, &pids, stop, told)),
             Measurement::Idle(idle) => figures(idle::measure(idle, &hosts, &pids, stop)),
             Measurement::Snapshot(plan) => figures(snapshot::measure(plan, server, stop, told)),
@@ -175,6 +173,19 @@ impl Conductor<'_> {
         // A run that was being stopped may fail in any way.
         let stopped = self.stop.load(Ordering::Relaxed);
         Ok(outcome.filter(|outcome| !stopped || outcome.fault().is_none()))
+    }
+
+    /// Measures a cell in its network.
+    fn run(
+        &mut self,
+        cell: &Cell,
+        template: &ServerTemplate,
+        server: &SuiteServer<'_>,
+        pids: &[u32],
+    ) -> Result<Option<StepOutcome>, BenchError> {
+        let way = server.enter(cell.network.as_ref())?;
+        let report = self.runner.run(cell, template, &way.hosts, pids)?;
+        Ok((report.ended != Ended::Interrupted).then(|| StepOutcome::Run(Box::new(report))))
     }
 }
 

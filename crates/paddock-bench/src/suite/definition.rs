@@ -40,6 +40,9 @@ pub struct ServerTemplate {
     /// Certificates by which it is believed: connections to it use TLS.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tls_ca: Option<PathBuf>,
+    /// True if its members are linked through relays, since a cell's network may be worse than loopback.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub through_relays: bool,
     /// By path below the member's directory.
     pub files: BTreeMap<String, String>,
 }

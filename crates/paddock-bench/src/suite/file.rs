@@ -1,6 +1,8 @@
 //! A suite's file: TOML, in which every key counts. What is wrong is named with its line.
 
+mod duration;
 mod hold;
+mod network;
 mod workload;
 
 use std::collections::BTreeMap;
@@ -11,10 +13,12 @@ use std::time::Duration;
 use serde::Deserialize;
 use toml::Spanned;
 
+use self::duration::duration;
 use self::hold::{GrowthEntry, IdleEntry, MemoryEntry, Only, ProductionEntry, SnapshotEntry};
+use self::network::NetworkEntry;
 use self::workload::WorkloadEntry;
 use super::fingerprint::fingerprint;
-use super::{Measurement, ServerTemplate, Suite, WorkloadFile, template};
+use super::{Cell, Measurement, Network, ServerTemplate, Suite, WorkloadFile, template};
 use crate::BenchError;
 use crate::workload::builtin::{self, Builtin};
 
@@ -29,6 +33,8 @@ struct File {
     files: Files,
     #[serde(default)]
     server: Vec<Spanned<ServerEntry>>,
+    #[serde(default)]
+    network: Vec<NetworkEntry>,
     #[serde(default)]
     workload: Vec<Spanned<WorkloadEntry>>,
     #[serde(default)]
@@ -68,11 +74,12 @@ impl<'a> MeasurementEntry<'a> {
 
 impl File {
     fn wanted(&self) -> Vec<MeasurementEntry<'_>> {
+        let networks: Vec<Network> = self.network.iter().map(NetworkEntry::network).collect();
         let mut all = Vec::new();
         for entry in &self.workload {
             let (place, only) = (entry.span().start, &entry.get_ref().servers);
-            match entry.get_ref().cells() {
-                Err(what) => all.push(MeasurementEntry { place, measurement: Err(what.to_owned()), only }),
+            match entry.get_ref().cells(&networks) {
+                Err(what) => all.push(MeasurementEntry { place, measurement: Err(what), only }),
                 Ok(cells) => {
                     let runs = cells.into_iter().map(|cell| Ok(Measurement::Run(cell)));
                     all.extend(runs.map(|measurement| MeasurementEntry { place, measurement, only }));
@@ -158,6 +165,7 @@ struct Reader<'a> {
 
 impl Reader<'_> {
     fn suite(&self, file: File) -> Result<Suite, BenchError> {
+        self.check_names(&file.network)?;
         let servers = self.servers(&file)?;
         let (measurements, only) = self.measurements(&file, &servers)?;
         Ok(Suite {
@@ -192,6 +200,16 @@ impl Reader<'_> {
         })
     }
 
+    fn check_names(&self, networks: &[NetworkEntry]) -> Result<(), BenchError> {
+        for (place, NetworkEntry { name, .. }) in networks.iter().enumerate() {
+            if networks[..place].iter().any(|other| other.name.get_ref() == name.get_ref()) {
+                let what = format!("two networks have the name {}", name.get_ref());
+                return Err(self.fault(name.span().start, what));
+            }
+        }
+        Ok(())
+    }
+
     fn servers(&self, file: &File) -> Result<Vec<ServerTemplate>, BenchError> {
         if file.server.is_empty() {
             return Err(self.fault(0, "the suite needs at least one [[server]]"));
@@ -200,6 +218,7 @@ impl Reader<'_> {
         let mut servers: Vec<ServerTemplate> = Vec::new();
         for entry in &file.server {
             let mut server = self.server(entry)?;
+            server.through_relays = server.members > 1 && !file.network.is_empty();
             for (path, text) in &common {
                 server.files.entry(path.clone()).or_insert_with(|| text.clone());
             }
@@ -234,6 +253,7 @@ impl Reader<'_> {
             ready_within: ready_within.unwrap_or(READY_WITHIN),
             prepare: prepare.iter().map(|word| self.template(word)).collect::<Result<_, _>>()?,
             use_compression: *use_compression,
+            through_relays: false,
             tls_ca: tls_ca.as_ref().map(|path| self.template(path).map(PathBuf::from)).transpose()?,
             files: self.files(files)?,
         })
@@ -273,6 +293,13 @@ impl Reader<'_> {
                 (0..servers.len()).filter(is_measured).any(|server| servers[server].tls_ca.is_some());
             if has_tls && !matches!(measurement, Measurement::Run(_)) {
                 return Err(self.fault(place, "only a [[workload]] is measured over TLS: name other servers"));
+            }
+            if let Measurement::Run(Cell { network: Some(network), .. }) = &measurement {
+                let mut members =
+                    (0..servers.len()).filter(is_measured).map(|server| servers[server].members);
+                if let Some(what) = members.find_map(|members| network.fault(members)) {
+                    return Err(self.fault(place, what));
+                }
             }
             all.0.push(measurement);
         }
@@ -330,14 +357,6 @@ impl Reader<'_> {
         let line = 1 + self.text[..place].matches('\n').count();
         BenchError::InFile { file: self.file.to_owned(), line, message: message.into() }
     }
-}
-
-fn duration<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Duration>, D::Error> {
-    let text = String::deserialize(deserializer)?;
-    let time = humantime::parse_duration(&text);
-    time.map(Some).map_err(|error| {
-        serde::de::Error::custom(format!("{text:?} is no time such as \"500ms\", \"10s\" or \"2m\": {error}"))
-    })
 }
 
 #[cfg(test)]

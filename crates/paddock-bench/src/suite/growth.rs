@@ -30,6 +30,7 @@ fn cell(plan: &Growth, workload: &str, tree: Option<Znodes>) -> Cell {
         // What one workload has made is gone before the next one.
         fresh: false,
         tree,
+        network: None,
     }
 }
 

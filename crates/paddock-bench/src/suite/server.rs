@@ -6,9 +6,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use paddock_relay::{LinkQuality, Relay};
+
+use super::links::{self, MemberLinks, PeerPorts};
 use super::process::SuiteProcess;
 use super::template::Values;
-use super::{ServerTemplate, ports};
+use super::{Network, ServerTemplate, ports};
 use crate::BenchError;
 use crate::driver::probe;
 
@@ -31,6 +34,8 @@ pub(super) struct SuiteServer<'a> {
     template: &'a ServerTemplate,
     directory: PathBuf,
     members: Vec<MemberProcess>,
+    /// Present if the members are linked through relays.
+    links: Option<MemberLinks>,
     /// From its start until all members served.
     ready_after: Duration,
 }
@@ -39,6 +44,13 @@ pub(super) struct SuiteServer<'a> {
 struct MemberProcess {
     values: Values,
     process: SuiteProcess,
+}
+
+/// The way of a cell's clients to the members.
+pub(super) struct ClientWay {
+    pub(super) hosts: Vec<String>,
+    /// Kept as long as the clients are there.
+    _relays: Vec<Relay>,
 }
 
 /// Reasons for which a server does not serve.
@@ -67,9 +79,12 @@ impl<'a> SuiteServer<'a> {
             template,
             directory: directory.to_owned(),
             members: Vec::new(),
+            links: None,
             ready_after: Duration::ZERO,
         };
-        server.start_members(values(template, directory)?, stop)?;
+        let (values, links) = values(template, directory)?;
+        server.links = links;
+        server.start_members(values, stop)?;
         server.prepare(stop)?;
         Ok(server)
     }
@@ -104,6 +119,27 @@ impl<'a> SuiteServer<'a> {
 
     pub(super) fn hosts(&self) -> Vec<String> {
         self.members.iter().map(MemberProcess::host).collect()
+    }
+
+    /// Puts the members, and the way of clients to them, into a network; without one they are as on loopback.
+    pub(super) fn enter(&self, network: Option<&Network>) -> Result<ClientWay, BenchError> {
+        let Some(links) = &self.links else { return Ok(ClientWay::direct(self.hosts())) };
+        let members = self.members.len();
+        let Some(network) = network else {
+            links.set(&vec![LinkQuality::default(); members]);
+            return Ok(ClientWay::direct(self.hosts()));
+        };
+        let qualities = network.qualities(members, links::leader(&self.hosts())?);
+        links.set(&qualities);
+        let is_served = |at: &usize| !network.clients_elsewhere || qualities[*at] == LinkQuality::default();
+        let served = (0..members).filter(is_served).map(|at| &self.members[at]);
+        if network.clients == LinkQuality::default() {
+            return Ok(ClientWay::direct(served.map(MemberProcess::host).collect()));
+        }
+        let relays: Vec<Relay> = served.map(MemberProcess::relay).collect::<Result<_, _>>()?;
+        relays.iter().for_each(|relay| relay.set_quality(network.clients, network.clients));
+        let hosts = relays.iter().map(|relay| relay.address().to_string()).collect();
+        Ok(ClientWay { hosts, _relays: relays })
     }
 
     /// The processes of all members.
@@ -178,9 +214,20 @@ impl<'a> SuiteServer<'a> {
     }
 }
 
+impl ClientWay {
+    fn direct(hosts: Vec<String>) -> ClientWay {
+        ClientWay { hosts, _relays: Vec::new() }
+    }
+}
+
 impl MemberProcess {
     fn host(&self) -> String {
         format!("127.0.0.1:{}", self.values.port)
+    }
+
+    /// A relay in front of its port for clients.
+    fn relay(&self) -> Result<Relay, BenchError> {
+        links::relay(self.values.port.parse().expect("the port was a number"))
     }
 }
 
@@ -197,28 +244,36 @@ fn start_member(template: &ServerTemplate, values: &Values) -> Result<SuiteProce
     SuiteProcess::start(&command, directory, directory.join("server.log"))
 }
 
-/// The placeholders of every member.
-fn values(template: &ServerTemplate, directory: &Path) -> Result<Vec<Values>, BenchError> {
+/// The placeholders of every member, and the relays between members if there are any.
+fn values(
+    template: &ServerTemplate,
+    directory: &Path,
+) -> Result<(Vec<Values>, Option<MemberLinks>), BenchError> {
     let directory = std::path::absolute(directory).map_err(BenchError::file("find", directory))?;
+    let peer_ports = || Ok(PeerPorts { quorum: ports::free()?, election: ports::free()? });
+    let own: Vec<PeerPorts> =
+        (0..template.members).map(|_| peer_ports()).collect::<Result<_, BenchError>>()?;
+    let links = template.through_relays.then(|| MemberLinks::start(&own)).transpose()?;
+    // Each member listens at its own ports, and calls the others through relays.
+    let line = |from: usize, to: usize| {
+        let ports = links.as_ref().and_then(|links| links.ports(from, to)).unwrap_or(own[to]);
+        format!("server.{}=127.0.0.1:{}:{}", to + 1, ports.quorum, ports.election)
+    };
     let mut all = Vec::new();
-    for id in 1..=template.members {
+    for (at, ports) in own.iter().enumerate() {
+        let lines = (0..own.len()).map(|to| line(at, to)).collect::<Vec<_>>();
         all.push(Values {
-            dir: directory.join(id.to_string()).display().to_string(),
+            dir: directory.join((at + 1).to_string()).display().to_string(),
             port: ports::free()?.to_string(),
-            quorum_port: ports::free()?.to_string(),
-            election_port: ports::free()?.to_string(),
+            quorum_port: ports.quorum.to_string(),
+            election_port: ports.election.to_string(),
             admin_port: ports::free()?.to_string(),
-            id: id.to_string(),
-            servers: String::new(),
+            id: (at + 1).to_string(),
+            servers: if own.len() > 1 { lines.join("\n") } else { String::new() },
             snapshot_writes: NEVER.to_string(),
         });
     }
-    if all.len() > 1 {
-        let line = |v: &Values| format!("server.{}=127.0.0.1:{}:{}", v.id, v.quorum_port, v.election_port);
-        let servers = all.iter().map(line).collect::<Vec<_>>().join("\n");
-        all.iter_mut().for_each(|values| values.servers.clone_from(&servers));
-    }
-    Ok(all)
+    Ok((all, links))
 }
 
 pub(super) fn wipe(directory: &Path) -> Result<(), BenchError> {

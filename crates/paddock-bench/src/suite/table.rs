@@ -117,6 +117,7 @@ mod tests {
             warm_up_s: 0.0,
             fresh: true,
             tree: None,
+            network: None,
         };
         let figure = |name: &str, ratio| Figure {
             name: name.to_owned(),

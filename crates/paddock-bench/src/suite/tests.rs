@@ -106,6 +106,7 @@ fn template(name: &str) -> ServerTemplate {
         prepare: Vec::new(),
         use_compression: false,
         tls_ca: None,
+        through_relays: false,
         files: [("port".to_owned(), "{port}".to_owned())].into(),
     }
 }
@@ -119,6 +120,7 @@ fn cell(workload: &str, fresh: bool) -> Measurement {
         warm_up_s: 0.0,
         fresh,
         tree: None,
+        network: None,
     })
 }
 

@@ -6,7 +6,7 @@ use paddock_proto::validate_path;
 use serde::Deserialize;
 use toml::Spanned;
 
-use super::duration;
+use super::duration::duration;
 use crate::suite::{Grown, Growth, Idle, SnapshotPlan};
 use crate::workload::production::Production;
 use crate::workload::tree::{Filling, Values, Znodes};

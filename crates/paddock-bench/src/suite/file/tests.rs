@@ -186,6 +186,37 @@ fn workloads_that_cannot_be() {
 }
 
 #[test]
+fn networks() {
+    let suite = |network: &str, workload: &str| {
+        format!("name = \"x\"{SERVERS}[[network]]\nname = \"slow\"\n{network}\n{WORKLOAD}{workload}")
+    };
+    let of_three = "servers = [\"b\"]\nnetwork = [\"slow\"]";
+    let followers = "followers = [{ delay = \"50ms\", jitter = \"5ms\" }, { lost_one_in = 100 }]";
+    let read_suite = read(&suite(followers, of_three)).expect("it is good");
+    assert_eq!(
+        read_suite.servers.iter().map(|server| server.through_relays).collect::<Vec<_>>(),
+        [false, true]
+    );
+    let Measurement::Run(cell) = &read_suite.measurements[0] else { panic!("it is a run") };
+    assert_eq!(cell.to_string(), "create, 1 session × 1 in flight, 1 s, slow");
+    let network = cell.network.as_ref().expect("it has a network");
+    let followers = network
+        .followers
+        .iter()
+        .map(|quality| (quality.delay.as_millis(), quality.jitter.as_millis(), quality.lost_one_in));
+    assert_eq!(followers.collect::<Vec<_>>(), [(50, 5, 0), (0, 0, 100)]);
+    let twice = "[[network]]\nname = \"slow\"";
+    check(&suite(twice, of_three), "14: two networks have the name slow");
+    check(&suite("", "network = [\"slow\"]"), "15: only members of an ensemble have links");
+    check(&suite("", "network = [\"fast\"]"), "15: no network has the name fast");
+    check(&suite("", "network = []"), "15: network must name at least one");
+    check(&suite("leader = { delya = \"1s\" }", of_three), "13: unknown field `delya`");
+    check(&suite("followers = [{}, {}, {}]", of_three), "15: there are more qualities");
+    let all = "leader = { lost_one_in = 9 }\nfollowers = [{ delay = \"1s\" }, { delay = \"1s\" }]\nclients_elsewhere = true";
+    check(&suite(all, of_three), "17: clients_elsewhere needs a member");
+}
+
+#[test]
 fn what_cannot_be_held() {
     let entry = |lines: &str| format!("name = \"x\"{SERVERS}{lines}");
     check(&entry("[[idle]]\nsessions = [0, 1]\nwatches = 0"), "11: sessions must begin with");
@@ -222,6 +253,8 @@ fn the_suites_of_this_repository() {
         "production",
         "production-long",
         "production-quick",
+        "faults",
+        "faults-quick",
         "stress",
         "stress-quick",
     ] {

@@ -6,10 +6,10 @@ use std::time::Duration;
 use serde::Deserialize;
 use toml::Spanned;
 
-use super::duration;
+use super::duration::duration;
 use super::hold::Only;
 use crate::report::Pace;
-use crate::suite::{Cell, End};
+use crate::suite::{Cell, End, Network};
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -24,26 +24,43 @@ pub(super) struct WorkloadEntry {
     #[serde(default, deserialize_with = "duration")]
     warm_up: Option<Duration>,
     fresh: Option<bool>,
+    network: Option<Vec<String>>,
     pub(super) servers: Only,
 }
 
 impl WorkloadEntry {
-    /// Every combination of sessions, load and end; or why there is none.
-    pub(super) fn cells(&self) -> Result<Vec<Cell>, &'static str> {
+    /// Every combination of network, sessions, load and end; or why there is none.
+    pub(super) fn cells(&self, networks: &[Network]) -> Result<Vec<Cell>, String> {
         let (loads, ends) = (self.loads()?, self.ends()?);
         if self.sessions.is_empty() || self.sessions.contains(&0) {
-            return Err("sessions must be a list of positive numbers");
+            return Err("sessions must be a list of positive numbers".to_owned());
         }
         let mut cells = Vec::new();
-        for &sessions in &self.sessions {
-            for &load in &loads {
-                cells.extend(ends.iter().map(|&until| self.cell(sessions, load, until)));
+        for network in self.networks(networks)? {
+            for &sessions in &self.sessions {
+                for &load in &loads {
+                    let cell = |&until| self.cell(network.clone(), sessions, load, until);
+                    cells.extend(ends.iter().map(cell));
+                }
             }
         }
         Ok(cells)
     }
 
-    fn cell(&self, sessions: usize, load: Pace, until: End) -> Cell {
+    /// The networks that it names, of these; none of them if it names none.
+    fn networks(&self, networks: &[Network]) -> Result<Vec<Option<Network>>, String> {
+        let find = |name: &String| {
+            let found = networks.iter().find(|network| network.name == *name);
+            found.cloned().map(Some).ok_or_else(|| format!("no network has the name {name}"))
+        };
+        match &self.network {
+            None => Ok(vec![None]),
+            Some(names) if names.is_empty() => Err("network must name at least one".to_owned()),
+            Some(names) => names.iter().map(find).collect(),
+        }
+    }
+
+    fn cell(&self, network: Option<Network>, sessions: usize, load: Pace, until: End) -> Cell {
         Cell {
             workload: self.name.get_ref().clone(),
             sessions,
@@ -52,6 +69,7 @@ impl WorkloadEntry {
             warm_up_s: self.warm_up.unwrap_or_default().as_secs_f64(),
             fresh: self.fresh.unwrap_or(true),
             tree: None,
+            network,
         }
     }
 
