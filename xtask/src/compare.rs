@@ -31,6 +31,7 @@ Examples:
   cargo xtask compare --production   a twentieth of a production's tree, 5.6 million znodes; about 25 minutes
   cargo xtask compare --production --long  the whole, 111 million, of Paddock alone; more than an hour
   cargo xtask compare --stress       the ten shapes of ClickHouse Keeper's stress suite, three members; about 13 minutes
+  cargo xtask compare --faults       three members whose links are slow, irregular or lossy; about 10 minutes
   cargo xtask compare --groups       several Raft groups on members with a fifth of a core each; about 20 minutes; needs CPU cgroups
   cargo xtask compare --before a2a8d29  the build of another commit beside this one; 13 minutes, and its build
   cargo xtask compare --before a2a8d29 --nodes 3  the same, ensembles of three members; about 9 minutes
@@ -71,14 +72,17 @@ pub(crate) struct Options {
     /// The ten shapes of ClickHouse Keeper's stress suite, on ensembles of three members
     #[arg(long, conflicts_with_all = ["nodes", "size", "reads", "log", "tls", "long", "etcd", "compression"])]
     stress: bool,
-    /// Six members with a fifth of a core each: one Raft group, six on all members, and six on three members each
+    /// Ensembles of three members with links that are slow, irregular or lossy
     #[arg(long, conflicts_with_all = ["nodes", "size", "reads", "log", "tls", "long", "etcd", "compression", "stress"])]
+    faults: bool,
+    /// Six members with a fifth of a core each: one Raft group, six on all members, and six on three members each
+    #[arg(long, conflicts_with_all = ["nodes", "size", "reads", "log", "tls", "long", "etcd", "compression", "stress", "faults"])]
     groups: bool,
     /// The tree of a production: names, values and directories as ClickHouse has published them
-    #[arg(long, conflicts_with_all = ["nodes", "size", "reads", "log", "tls", "etcd", "compression", "stress", "groups"])]
+    #[arg(long, conflicts_with_all = ["nodes", "size", "reads", "log", "tls", "etcd", "compression", "stress", "faults", "groups"])]
     production: bool,
     /// The build of another commit and this one, in turns
-    #[arg(long, value_name = "COMMIT", conflicts_with_all = ["size", "reads", "long", "etcd", "log", "tls", "compression", "stress", "groups", "production"])]
+    #[arg(long, value_name = "COMMIT", conflicts_with_all = ["size", "reads", "long", "etcd", "log", "tls", "compression", "stress", "faults", "groups", "production"])]
     before: Option<String>,
 }
 
@@ -160,6 +164,13 @@ impl Comparison {
         table: "compare etcd",
         has_zookeeper: true,
     };
+    const FAULTS: Comparison = Comparison {
+        suite: "faults",
+        page: "stress",
+        options: " --faults",
+        table: "compare faults",
+        has_zookeeper: true,
+    };
     const STRESS: Comparison = Comparison {
         suite: "stress",
         page: "stress",
@@ -210,6 +221,7 @@ impl Options {
             _ if self.production && self.long => Ok(Comparison::PRODUCTION_LONG),
             _ if self.production => Ok(Comparison::PRODUCTION),
             _ if self.stress => Ok(Comparison::STRESS),
+            _ if self.faults => Ok(Comparison::FAULTS),
             _ if self.groups => Ok(Comparison::GROUPS),
             _ if self.compression => Ok(Comparison::COMPRESSION),
             (_, true, _, true) => Ok(Comparison::SIZE_LONG),
