@@ -19,6 +19,7 @@ mod ports;
 mod programs;
 mod python;
 mod rust;
+mod space;
 
 use std::io::{self, Write};
 use std::sync::Mutex;
@@ -428,6 +429,9 @@ pub(crate) fn run(layout: &Layout, names: &[String], with_long: bool) -> Result<
     network::check()?;
     if names.is_empty() && !with_long {
         process::give_up_after(PATIENCE);
+    }
+    if let Some(warning) = names.is_empty().then(|| space::warning(layout)).flatten() {
+        println!("{warning}");
     }
     let start = Instant::now();
     let account = thread::scope(|scope| {
