@@ -542,3 +542,22 @@ fn a_young_log_takes_little_room_and_a_large_one_has_large_segments() {
     run_all(&log.housekeeper());
     assert_eq!(bytes_on_disk(temp.path()), (32 + 64) * MIB);
 }
+
+/// True if the next segment of 1 MiB is ready after one sync, behind a log that has written an entry of `bytes`.
+fn is_zeroed_at_once(bytes: usize, choose: fn(Housekeeper) -> Housekeeper) -> bool {
+    let disk = MemDisk::new(7);
+    let (mut log, _) = open(&disk, 1 << 20).expect("open");
+    log.append(entry(1, bytes).record());
+    log.sync().expect("sync");
+    assert_eq!(log.housekeeper().ready(), 0, "the first segment was the only one");
+    disk.fail_after(DiskFault::Sync, 1);
+    choose(log.housekeeper()).run().is_ok()
+}
+
+#[test]
+fn a_housekeeper_that_pauses_writes_small_pieces_while_the_log_has_room() {
+    assert!(is_zeroed_at_once(100, |housekeeper| housekeeper));
+    assert!(!is_zeroed_at_once(100, Housekeeper::with_pauses), "a sync of the log would wait for the whole");
+    assert!(!is_zeroed_at_once(500 << 10, Housekeeper::with_pauses));
+    assert!(is_zeroed_at_once(600 << 10, Housekeeper::with_pauses), "the log needs the segment soon");
+}

@@ -21,7 +21,7 @@ pub(crate) struct Housekeeping {
 impl Housekeeping {
     pub(crate) fn start(housekeeper: Housekeeper) -> Housekeeping {
         let (stop, stopped) = bounded(0);
-        let of_thread = housekeeper.clone();
+        let of_thread = housekeeper.clone().with_pauses();
         let thread = spawn("housekeeper", move || keep_house(&of_thread, &stopped));
         Housekeeping { thread, housekeeper, stop }
     }

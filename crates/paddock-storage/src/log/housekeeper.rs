@@ -3,6 +3,7 @@
 //! A segment is used only when it is allocated, zero, and synced, so that appending to it changes no metadata and a
 //! torn write shows (see `tail.rs`). Zeroing 64 MiB takes a while, so the owner of the log calls [`Housekeeper::run`]
 //! from another thread. If it has not run in time the log does the same work itself, inside one sync.
+//! The log's syncs wait for the same disk, so the housekeeper of a server writes small pieces with pauses, and hurries once the log may need the segment before it is ready.
 //!
 //! A released segment keeps its name until its turn comes; after a restart it is replayed again, which is harmless.
 //! The oldest goes first and each step is made durable before the next, so no gap can appear.
@@ -10,19 +11,27 @@
 
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::time::{Duration, Instant};
 
 use super::LogError;
 use super::segment::spare_path;
 use crate::disk::{Access, Disk, DiskFile, unless_exhausted};
 
 /// Zeros are written and synced in pieces of this size, so that a sync of the log never waits for more than one.
-const SLICE_BYTES: usize = 1 << 20;
+const PIECE_BYTES: usize = 1 << 20;
+/// Size of a piece where pauses follow: a sync of the log hardly notices it.
+const SMALL_PIECE_BYTES: usize = 128 << 10;
+/// A pause is so many times as long as the piece before it took: the disk is the log's for four fifths of the time.
+const PAUSE_FACTOR: u32 = 4;
+const PAUSE_MAX: Duration = Duration::from_millis(200);
 
 /// Prepares segments for a [`Log`](super::Log). Clones do the work of the same log.
 #[derive(Clone, Debug)]
 pub struct Housekeeper {
     shared: Arc<HousekeeperShared>,
+    has_pauses: bool,
 }
 
 #[derive(Debug)]
@@ -36,6 +45,8 @@ struct HousekeeperShared {
     stock: Mutex<Stock>,
     /// There may be something to do, or nothing is to be waited for any more.
     stirred: Condvar,
+    /// Bytes that the log can write before it needs the next segment.
+    left: AtomicU64,
 }
 
 #[derive(Debug)]
@@ -50,6 +61,8 @@ struct Stock {
     next_number: u64,
     /// The directory has changes that are not synced, for want of a descriptor.
     is_name_unsynced: bool,
+    /// The log waits for a segment.
+    is_awaited: bool,
     /// No caller is to wait for work any more.
     is_over: bool,
 }
@@ -88,6 +101,7 @@ impl Housekeeper {
             released,
             next_number,
             is_name_unsynced: false,
+            is_awaited: false,
             is_over: false,
         };
         let shared = HousekeeperShared {
@@ -97,8 +111,14 @@ impl Housekeeper {
             work: Mutex::new(()),
             stock: Mutex::new(stock),
             stirred: Condvar::new(),
+            left: AtomicU64::new(0),
         };
-        Self { shared: Arc::new(shared) }
+        Self { shared: Arc::new(shared), has_pauses: false }
+    }
+
+    /// For a thread of its own: `run` leaves the disk to the log for most of the time, unless the log needs a segment soon.
+    pub fn with_pauses(self) -> Housekeeper {
+        Housekeeper { has_pauses: true, ..self }
     }
 
     /// Does one piece of work, which may take as long as writing a segment does. `false`: there was nothing to do.
@@ -184,27 +204,48 @@ impl Housekeeper {
     /// A segment of that capacity, from the stock if there is one.
     pub(super) fn take(&self, capacity: u64) -> Result<Spare, LogError> {
         if capacity != self.segment_bytes() {
-            let _working = lock(&self.shared.work);
-            self.finish_names()?;
-            return self.create(capacity);
+            return self.while_awaited(|| {
+                let _working = lock(&self.shared.work);
+                self.finish_names()?;
+                self.create(capacity)
+            });
         }
         loop {
             if let Some(spare) = self.stock().ready.pop_front() {
                 self.shared.stirred.notify_all();
                 return Ok(spare);
             }
-            let _working = lock(&self.shared.work);
-            self.finish_names()?;
-            let (ready, used, released) = self.counts();
-            if ready > 0 {
-                continue;
-            }
-            // A released segment needs no room that the disk may not have.
-            if used == 0 && released > 0 {
-                self.retire(true)?;
-            }
-            self.prepare()?;
+            self.while_awaited(|| self.prepare_unless_ready())?;
         }
+    }
+
+    /// Makes a segment ready, unless one has become ready meanwhile.
+    fn prepare_unless_ready(&self) -> Result<(), LogError> {
+        let _working = lock(&self.shared.work);
+        self.finish_names()?;
+        let (ready, used, released) = self.counts();
+        if ready > 0 {
+            return Ok(());
+        }
+        // A released segment needs no room that the disk may not have.
+        if used == 0 && released > 0 {
+            self.retire(true)?;
+        }
+        self.prepare()
+    }
+
+    /// Does what the log waits for; who works on a segment beside it makes no pauses meanwhile.
+    fn while_awaited<T>(&self, work: impl FnOnce() -> T) -> T {
+        self.stock().is_awaited = true;
+        self.shared.stirred.notify_all();
+        let done = work();
+        self.stock().is_awaited = false;
+        done
+    }
+
+    /// The log can write this many bytes before it needs the next segment.
+    pub(super) fn note_left(&self, bytes: u64) {
+        self.shared.left.store(bytes, Relaxed);
     }
 
     fn retire(&self, keep: bool) -> Result<(), LogError> {
@@ -253,7 +294,7 @@ impl Housekeeper {
             self.discard()?;
             return Ok(None);
         }
-        write_zeros(file.as_ref(), &path, length)?;
+        self.write_zeros(file.as_ref(), &path, length)?;
         self.stock().used.pop_front();
         Ok(Some(Spare { path, file, capacity: length }))
     }
@@ -262,13 +303,47 @@ impl Housekeeper {
         let path = self.new_path();
         let created = self.shared.disk.create(&path);
         let file = created.map_err(LogError::allocating(&path, capacity))?;
-        if let Err(error) = write_zeros(file.as_ref(), &path, capacity) {
+        if let Err(error) = self.write_zeros(file.as_ref(), &path, capacity) {
             // What was written of it is room that others may need.
             self.remove(&path)?;
             self.sync_dir()?;
             return Err(error);
         }
         Ok(Spare { path, file, capacity })
+    }
+
+    /// Fills a file with zeros, durably.
+    fn write_zeros(&self, file: &dyn DiskFile, path: &Path, length: u64) -> Result<(), LogError> {
+        let zeros = vec![0; PIECE_BYTES.min(length as usize)];
+        let mut offset = 0;
+        while offset < length {
+            let (begun, rest) = (Instant::now(), length - offset);
+            let has_time = self.has_time(rest);
+            let piece = if has_time { SMALL_PIECE_BYTES.min(zeros.len()) } else { zeros.len() };
+            let piece = piece.min(rest as usize);
+            let written = file.write_at(&zeros[..piece], offset).map_err(unless_exhausted);
+            written.map_err(LogError::allocating(path, length))?;
+            file.sync_data().map_err(LogError::allocating(path, length))?;
+            offset += piece as u64;
+            if has_time && offset < length {
+                self.pause(begun.elapsed());
+            }
+        }
+        Ok(())
+    }
+
+    /// True if the log does not need a segment soon of which `rest` bytes are still to be zeroed. A young log's next segment is twice as large as
+    /// the one that it writes.
+    fn has_time(&self, rest: u64) -> bool {
+        self.has_pauses && self.shared.left.load(Relaxed) >= rest / 2 && !self.stock().is_awaited
+    }
+
+    /// Leaves the disk to the log for a while, behind a piece that took `took`, unless it comes to wait for the segment.
+    fn pause(&self, took: Duration) {
+        let pause = (took * PAUSE_FACTOR).min(PAUSE_MAX);
+        let has_time = |stock: &mut Stock| !stock.is_awaited && !stock.is_over;
+        let waited = self.shared.stirred.wait_timeout_while(self.stock(), pause, has_time);
+        drop(waited.expect("no one panics while housekeeping"));
     }
 
     fn discard(&self) -> Result<(), LogError> {
@@ -312,20 +387,28 @@ impl Housekeeper {
     }
 }
 
-/// Fills a file with zeros, durably.
-fn write_zeros(file: &dyn DiskFile, path: &Path, length: u64) -> Result<(), LogError> {
-    let zeros = vec![0; SLICE_BYTES.min(length as usize)];
-    let mut offset = 0;
-    while offset < length {
-        let slice = zeros.len().min((length - offset) as usize);
-        let written = file.write_at(&zeros[..slice], offset).map_err(unless_exhausted);
-        written.map_err(LogError::allocating(path, length))?;
-        file.sync_data().map_err(LogError::allocating(path, length))?;
-        offset += slice as u64;
-    }
-    Ok(())
-}
-
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().expect("no one panics while housekeeping")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::MemDisk;
+    use crate::disk::DiskFault;
+
+    #[test]
+    fn no_small_pieces_are_written_while_the_log_waits() {
+        for (is_awaited, is_zeroed_at_once) in [(false, false), (true, true)] {
+            let disk = MemDisk::new(7);
+            let dir = Path::new("/d");
+            disk.create_dir(dir).expect("create");
+            disk.fail_after(DiskFault::Sync, 1);
+            let housekeeper = Housekeeper::new(Arc::new(disk), dir, 1 << 20, 1, &[]).with_pauses();
+            housekeeper.note_left(1 << 20);
+            let run = || housekeeper.run().is_ok();
+            let is_good = if is_awaited { housekeeper.while_awaited(run) } else { run() };
+            assert_eq!(is_good, is_zeroed_at_once);
+        }
+    }
 }

@@ -102,6 +102,7 @@ impl Log {
         file.write_synced(&chunk.bytes, chunk.offset)
             .map_err(LogError::io("write and sync log segment", &segment.path))?;
         segment.end = chunk.end();
+        self.housekeeper.note_left(segment.capacity - segment.end);
         let mut chunk = chunk;
         segment.ranges.merge(std::mem::take(&mut chunk.ranges));
         self.buffer = chunk.into_buffer();
