@@ -90,7 +90,8 @@ impl SimClient {
         }
         self.ids = self.shown_ids();
         if let Some(spread) = &mut checks.spread {
-            let what = Happening::Identified { zxid, ids: self.ids.clone() };
+            let latest = spread.last_zxid();
+            let what = Happening::Identified { latest, ids: self.ids.clone() };
             spread.history.note(self.number, self.session, what);
         }
         self.unconfirmed = None;

@@ -29,7 +29,8 @@ pub(crate) enum Happening {
     },
     /// The member has taken an identity that was shown; these are the connection's now.
     Identified {
-        zxid: Zxid,
+        /// Largest zxid of any group when the answer came: a group may have been ahead of the home group when the member took it.
+        latest: Zxid,
         ids: Vec<Id>,
     },
     /// A write was asked for.

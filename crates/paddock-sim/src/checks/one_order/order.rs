@@ -355,19 +355,18 @@ impl OneOrder {
         self.by_session.get(&session).into_iter().flatten().copied()
     }
 
-    /// The first change that a group made with this zxid, or that has it for its place, of those that were not `told`.
+    /// The first change that a group made with this zxid, or that has it for its place, of those that were not told.
     pub(crate) fn changed_with(
         &self,
         zxid: Zxid,
         (kind, path): (EventKind, &str),
-        told: &[usize],
+        is_told: impl Fn(usize) -> bool,
     ) -> Option<Zxid> {
         let at_place = (self.before(zxid)..self.before(zxid.next())).map(|before| before + 1);
         let mut positions = at_place.chain(self.by_zxid.get(&zxid).into_iter().flatten().copied());
         let is_it = |change: &Change<'_>| change.kind == kind && *change.path == *path;
         let is_there = |position: &usize| self.writes[position - 1].changes.iter().any(is_it);
-        let is_new = |position: &usize| told.binary_search(position).is_err();
-        let found = positions.clone().find(|position| is_there(position) && is_new(position));
+        let found = positions.clone().find(|position| is_there(position) && !is_told(*position));
         found.or_else(|| positions.find(is_there)).map(|position| Zxid(position as i64))
     }
 

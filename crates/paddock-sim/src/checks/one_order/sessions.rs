@@ -25,8 +25,8 @@ pub(super) struct JudgedClient {
     position: usize,
     /// Likewise, when it was answered last: a client does not remember what it was told by events.
     answered: usize,
-    /// Positions of the events of this connection. The last is the newest.
-    told: Vec<usize>,
+    /// Events of this connection with their positions. The last is the newest.
+    told: Vec<(usize, EventKind, String)>,
     /// Position of the last write that was answered.
     written: usize,
 }
@@ -49,9 +49,9 @@ impl JudgedClient {
                 self.begin(moment.session, ids, watching);
                 Ok(())
             }
-            Happening::Identified { zxid, ids } => {
+            Happening::Identified { latest, ids } => {
                 // Events of changes up to here, the one of this zxid among them, go by the former identities, or by these, if a host tells of them later. Their answer has no zxid: it shows nothing, and may overtake them.
-                let here = Zxid(order.before(zxid.next()) as i64);
+                let here = Zxid(order.before(latest.next()) as i64);
                 self.watching.play_until_shown(order, here, (&self.ids, ids));
                 self.ids = ids.clone();
                 Ok(())
@@ -102,7 +102,7 @@ impl JudgedClient {
         let is_open = self.watching.is_setting()
             || self.watching.is_uncertain(kind, path)
             || self.watching.has_begun(kind, path);
-        let due = order.changed_with(zxid, (kind, path), &self.told);
+        let due = order.changed_with(zxid, (kind, path), |position| self.was_told(position, kind, path));
         let due = due.filter(|due| is_open || self.watching.may_be_late(*due, kind, path));
         let due = due.or_else(|| self.watching.next_due(order, kind, path, &self.ids));
         let Some(due) = due else {
@@ -111,17 +111,27 @@ impl JudgedClient {
         };
         self.watching.tell(order, due, kind, path, &self.ids)?;
         let position = due.0 as usize;
-        let newest = self.told.last().copied().unwrap_or_default();
+        let newest = self.told.last().map_or(0, |(position, ..)| *position);
         ensure!(
             position >= newest,
             CHECKER,
             "{kind:?} of {path} at position {position} is told behind an event at {newest}"
         );
-        self.told.push(position);
+        self.told.push((position, kind, path.to_owned()));
         if order.write_at(position).is_some_and(|placed| placed.place <= zxid) {
             self.position = self.position.max(position);
         }
         Ok(())
+    }
+
+    /// Events of this connection with this position.
+    fn told_at(&self, position: usize) -> impl Iterator<Item = &(usize, EventKind, String)> {
+        let first = self.told.partition_point(|(told, ..)| *told < position);
+        self.told[first..].iter().take_while(move |(told, ..)| *told == position)
+    }
+
+    fn was_told(&self, position: usize, kind: EventKind, path: &str) -> bool {
+        self.told_at(position).any(|(_, told, of)| (*told, of.as_str()) == (kind, path))
     }
 
     fn be_answered(
@@ -272,7 +282,7 @@ impl JudgedClient {
         let place = order.write_at(position).map(|placed| placed.place);
         // An event of its own change comes in front of the answer, perhaps of answers to what was asked for before, and so may one of a write that has the same zxid in another group.
         let is_seen_behind = order.write_at(self.position).is_some_and(|seen| Some(seen.place) > place);
-        let is_told = self.told.binary_search(&position).is_ok();
+        let is_told = self.told_at(position).next().is_some();
         (position > self.answered || is_told) && !is_seen_behind
     }
 

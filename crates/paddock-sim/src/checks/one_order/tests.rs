@@ -7,7 +7,8 @@ use std::collections::BTreeMap;
 use paddock_model::{Call, Question, Wish};
 use paddock_proto::jute::Writer;
 use paddock_proto::{
-    Acl, ErrorCode, EventKind, Id, MultiResult, OpCode, Perms, ReplyHeader, SessionId, WriteReply, Xid, Zxid,
+    Acl, AddWatchMode, ErrorCode, EventKind, Id, MultiResult, OpCode, Perms, ReplyHeader, SessionId,
+    WriteReply, Xid, Zxid,
 };
 use paddock_tree::MISPLACED;
 
@@ -419,9 +420,9 @@ fn an_event_may_go_by_identities_that_were_shown_behind_it() {
         let acl = vec![Acl { perms: Perms::ALL, id: owner.clone() }];
         let Wish::Create { op, path, data, flags, ttl_ms, .. } = create("/a/x", 0) else { unreachable!() };
         story.write(B, 10, BEN, Wish::Create { op, path, data, acl, flags, ttl_ms }, created("/a/x"));
-        if let Some(zxid) = shown_at.map(Zxid) {
+        if let Some(latest) = shown_at.map(Zxid) {
             let ids = vec![Id::new("ip", "10.0.0.1"), owner.clone()];
-            story.history.note(client(ANN), ANN, Happening::Identified { zxid, ids });
+            story.history.note(client(ANN), ANN, Happening::Identified { latest, ids });
         }
         if is_told {
             story.told(ANN, 10, EventKind::NodeCreated, "/a/x");
@@ -470,6 +471,23 @@ fn an_event_comes_in_front_of_what_is_newer() {
     story.told(ANN, 12, EventKind::NodeChildrenChanged, "/a");
     story.read(ANN, 12, names(&["x"]), false);
     story.fails("true nowhere");
+}
+
+/// One of the changes is told of twice, since two watches tell of it.
+#[test]
+fn two_changes_with_one_zxid_are_told_one_behind_the_other() {
+    let mut story = HandMadeRun::new();
+    let question = Question::Exists { path: "/a/x".to_owned() };
+    story.read(ANN, 5, (question, Some(ErrorCode::NoNode), Vec::new()), true);
+    let stays = Ask::AddWatch { path: "/a".to_owned(), mode: AddWatchMode::Persistent };
+    let request = story.ask(ANN, stays);
+    story.answer(ANN, request, 5, None, &[]);
+    story.write(B, 10, BEN, create("/a/x", 0), created("/a/x"));
+    story.write(C, 10, BEN, create("/a/y", 0), created("/a/y"));
+    story.told(ANN, 10, EventKind::NodeCreated, "/a/x");
+    story.told(ANN, 10, EventKind::NodeChildrenChanged, "/a");
+    story.told(ANN, 10, EventKind::NodeChildrenChanged, "/a");
+    story.holds();
 }
 
 #[test]

@@ -123,7 +123,7 @@ fn a_watch_may_be_set_behind_a_change_that_the_client_is_not_to_be_told_of() {
         story.latest = Zxid(latest);
         story.come_back(10, watching(&["/a/x"], &[], &[]), &[], 16);
         let ids = vec![Id::new("ip", "10.0.0.1"), ann.clone()];
-        story.history.note(client(BEN), BEN, Happening::Identified { zxid: Zxid(21), ids });
+        story.history.note(client(BEN), BEN, Happening::Identified { latest: Zxid(21), ids });
         story.log(B, 30, SessionId::NONE, delete("/a/x"), done());
         if is_told {
             story.told(BEN, 30, EventKind::NodeDeleted, "/a/x");
