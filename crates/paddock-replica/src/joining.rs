@@ -222,24 +222,25 @@ impl Joining {
     /// This member was started and knows of which ensemble it is.
     pub(crate) fn begin_admission(&mut self, membership: &Membership) {
         let admission = Admission::default();
-        self.admission = (!admission.is_nobody_leading(self.own, membership)).then_some(admission);
+        self.admission = (!admission.is_nobody_leading(self.own, (0, membership))).then_some(admission);
     }
 
     /// Ends the wait for admission if no other member is needed for it, as the membership is now: what was heard so far may be enough of fewer voters.
     /// Returns true if it has ended.
-    pub(crate) fn reconsider_admission(&mut self, membership: &Membership) -> bool {
-        self.admission.take_if(|admission| admission.is_nobody_leading(self.own, membership)).is_some()
+    pub(crate) fn reconsider_admission(&mut self, (applied, membership): (u64, &Membership)) -> bool {
+        let is_over =
+            |admission: &mut Admission| admission.is_nobody_leading(self.own, (applied, membership));
+        self.admission.take_if(is_over).is_some()
     }
 
     /// Takes another member's answer to the question for admission.
     pub(crate) fn note_admission(
         &mut self,
-        from: u64,
-        greeting: &Greeting,
-        membership: &Membership,
+        (from, greeting): (u64, &Greeting),
+        (applied, membership): (u64, &Membership),
     ) -> AdmissionState {
         let Some(admission) = &mut self.admission else { return AdmissionState::Waiting };
-        let state = admission.note(self.own, from, greeting, membership);
+        let state = admission.note(self.own, (from, greeting), (applied, membership));
         if state != AdmissionState::Waiting {
             self.admission = None;
         }

@@ -173,6 +173,8 @@ pub(crate) struct Greeting {
     pub(crate) found: FoundOnDisk,
     /// A leader's judgement of the disk of the member that has asked.
     pub(crate) ruling: Option<Ruling>,
+    /// The last entry that the sender has applied: as of that its membership is. 0 from a build that does not say.
+    pub(crate) applied: u64,
 }
 
 /// Purpose of a greeting.
@@ -461,7 +463,8 @@ fn decode_present(bytes: &[u8]) -> PeerMessage {
 }
 
 fn encode_greeting(greeting: &Greeting, out: &mut Vec<u8>) {
-    let Greeting { condition, purpose, term, membership, addresses, leader, found, ruling } = greeting;
+    let Greeting { condition, purpose, term, membership, addresses, leader, found, ruling, applied } =
+        greeting;
     match purpose {
         Purpose::Question => out.put_bool(true),
         Purpose::Answer { asker } => {
@@ -489,6 +492,8 @@ fn encode_greeting(greeting: &Greeting, out: &mut Vec<u8>) {
         Some(Ruling::Admitted) => 1,
         Some(Ruling::Outdated) => 2,
     });
+    // Earlier builds do not look behind the ruling.
+    out.put_i64(*applied as i64);
 }
 
 fn decode_greeting(reader: &mut Reader<'_>) -> Result<Greeting, DecodeError> {
@@ -517,7 +522,8 @@ fn decode_greeting(reader: &mut Reader<'_>) -> Result<Greeting, DecodeError> {
         2 => Some(Ruling::Outdated),
         other => return Err(unknown("ruling", other)),
     };
-    Ok(Greeting { condition, purpose, term, membership, addresses, leader, found, ruling })
+    let applied = if reader.is_empty() { 0 } else { reader.i64()? as u64 };
+    Ok(Greeting { condition, purpose, term, membership, addresses, leader, found, ruling, applied })
 }
 
 /// The messages that travel, with their numbers. The library has others, for itself alone.
@@ -694,8 +700,18 @@ mod tests {
                 let found = FoundOnDisk { former_start: 1 << 40, start: 1 << 41, last: (3, 77) };
                 let leader = Some(3).filter(|_| purpose == Purpose::Question);
                 let addresses = leader.map(|_| u64::MAX);
-                let greeting =
-                    Greeting { condition, purpose, term: 7, membership, addresses, leader, found, ruling };
+                let (term, applied) = (7, 1 << 42);
+                let greeting = Greeting {
+                    condition,
+                    purpose,
+                    term,
+                    membership,
+                    addresses,
+                    leader,
+                    found,
+                    ruling,
+                    applied,
+                };
                 check(PeerMessage::Greeting(greeting));
             }
         }

@@ -324,7 +324,9 @@ impl Replica<'_> {
         let (membership, addresses) =
             (self.group.consensus.membership().clone(), self.group.membership.addresses());
         let (term, leader, found) = (leadership.term, leadership.leader, self.group.disk_age.found());
-        let greeting = Greeting { condition, purpose, term, membership, addresses, leader, found, ruling };
+        let applied = self.group.applied.index();
+        let greeting =
+            Greeting { condition, purpose, term, membership, addresses, leader, found, ruling, applied };
         PeerMessage::Greeting(greeting).encode()
     }
 
@@ -393,7 +395,8 @@ impl Replica<'_> {
     }
 
     fn on_admission_answered(&mut self, from: u64, greeting: &Greeting) {
-        match self.group.joining.note_admission(from, greeting, self.group.consensus.membership()) {
+        let own = (self.group.applied.index(), self.group.consensus.membership());
+        match self.group.joining.note_admission((from, greeting), own) {
             AdmissionState::Waiting => {}
             AdmissionState::Admitted => self.group.consensus.set_silent(self.group.joining.is_silent()),
             AdmissionState::Outdated => self.on_outdated(from),
@@ -406,7 +409,7 @@ impl Replica<'_> {
         if self.group.joining.awaits_admission()
             && applied == self.group.consensus.committed()
             && !self.group.consensus.may_gain_voters_behind(applied)
-            && self.group.joining.reconsider_admission(self.group.consensus.membership())
+            && self.group.joining.reconsider_admission((applied, self.group.consensus.membership()))
         {
             self.group.consensus.set_silent(self.group.joining.is_silent());
         }

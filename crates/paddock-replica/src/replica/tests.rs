@@ -268,6 +268,7 @@ fn an_answer_to_another_process_with_the_same_number_admits_nobody() {
             leader: Some(2),
             found: FoundOnDisk::default(),
             ruling: Some(Ruling::Admitted),
+            applied: 0,
         };
         hear(&mut replica, &PeerMessage::Greeting(greeting));
         replica.group.joining.awaits_admission()
