@@ -21,6 +21,7 @@ Examples:
   cargo xtask soak --hours 8                a night
   cargo xtask soak --hours 0.05             three minutes, to see that it works
   cargo xtask soak --hours 1 --members 5    ensembles of five only
+  cargo xtask soak --hours 1 --groups 4     ensembles of four Raft groups only
   cargo xtask soak --hours 1 --from 1000    seeds from 1000, and not from the clock
 
 Violations are printed with the command that repeats them, and the exit code is 1. The summary is written to soak/ in the target
@@ -45,6 +46,23 @@ pub(crate) struct Options {
     /// The size of all ensembles [default: out of each seed]
     #[arg(long, value_name = "N", value_parser = ["1", "3", "5"])]
     members: Option<String>,
+    /// The number of Raft groups of all ensembles [default: out of each seed]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=16))]
+    groups: Option<u32>,
+    /// The number of replicas of each group beside the home group [default: one on each member]
+    #[arg(long, value_name = "N", requires = "groups", value_parser = clap::value_parser!(u32).range(1..=5))]
+    replicas: Option<u32>,
+}
+
+impl Options {
+    /// Options of the simulator that all ensembles share.
+    fn ensembles(&self) -> Vec<String> {
+        let groups = self.groups.map(|groups| groups.to_string());
+        let replicas = self.replicas.map(|replicas| replicas.to_string());
+        let options = [("--members", self.members.clone()), ("--groups", groups), ("--replicas", replicas)];
+        let given = options.into_iter().filter_map(|(name, value)| Some([name.to_owned(), value?]));
+        given.flatten().collect()
+    }
 }
 
 fn parse_hours(text: &str) -> Result<Duration, String> {
@@ -116,9 +134,7 @@ async fn simulator(layout: &Layout, options: &Options, first: u64, seeds: u64) -
     let program = layout.simulator();
     let mut command = Command::new(&program);
     command.arg("--seeds").arg(format!("{first}..{}", first + seeds));
-    if let Some(members) = &options.members {
-        command.args(["--members", members]);
-    }
+    command.args(options.ensembles());
     // Ctrl-C is for us: a simulator that died of it would look like one that failed.
     command.stdin(Stdio::null()).stderr(Stdio::inherit()).kill_on_drop(true).process_group(0);
     let Ok(output) = timeout(HANGS_AFTER, command.output()).await else {
@@ -136,7 +152,7 @@ fn facts(layout: &Layout, options: &Options) -> Result<Facts, Error> {
         commit: git.output().unwrap_or_else(|_| "unknown".to_owned()),
         date: Program::new("date").args(["-u", "+%F %H:%M:%S UTC"]).output()?,
         cores: std::thread::available_parallelism().map_or(1, usize::from),
-        members: options.members.clone(),
+        ensembles: options.ensembles().join(" "),
     })
 }
 

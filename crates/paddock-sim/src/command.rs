@@ -11,6 +11,7 @@ use clap::{Parser, ValueEnum};
 use crate::etcd;
 use crate::mirror;
 use crate::plan::{Choices, RunPlan};
+use crate::progress::SeedProgress;
 use crate::run::{self, SeedVerdict};
 use crate::shrink;
 use crate::theme::Theme;
@@ -56,6 +57,9 @@ struct Arguments {
     /// Only these faults of the plan, by their numbers: 3,17,20, or none
     #[arg(long, requires = "seed", value_name = "NUMBERS", value_parser = parse_numbers)]
     faults: Option<Numbers>,
+    /// Run each seed once: twice as fast, without the comparison of two runs
+    #[arg(long, conflicts_with_all = ["trace", "shrink"])]
+    once: bool,
     /// Stop at the first seed that fails
     #[arg(long)]
     until_failure: bool,
@@ -200,6 +204,7 @@ struct Sum {
 fn run_all(arguments: &Arguments, (first, end): (u64, u64)) -> bool {
     let jobs = arguments.jobs.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
     let (next, sum, begun) = (AtomicU64::new(first), Mutex::new(Sum::default()), Instant::now());
+    let progress = SeedProgress::new(end - first);
     std::thread::scope(|scope| {
         for _ in 0..jobs {
             scope.spawn(|| {
@@ -210,6 +215,8 @@ fn run_all(arguments: &Arguments, (first, end): (u64, u64)) -> bool {
                         return;
                     }
                     run_one(arguments, seed, &sum);
+                    let sum = sum.lock().expect("a thread that runs seeds does not panic");
+                    progress.tell(sum.passed, sum.failed);
                 }
             });
         }
@@ -226,7 +233,7 @@ fn run_all(arguments: &Arguments, (first, end): (u64, u64)) -> bool {
 
 fn run_one(arguments: &Arguments, seed: u64, sum: &Mutex<Sum>) {
     let scene = arguments.scene(seed);
-    let verdict = run::judge(|telling| scene.live(telling));
+    let verdict = run::judge(|telling| scene.live(telling), arguments.once);
     let mut sum = sum.lock().expect("a thread that runs seeds does not panic");
     match verdict {
         SeedVerdict::Good(Account { entries, writes, faults, steps, trace, .. }) => {

@@ -41,7 +41,7 @@ mod tests {
         let seeds = std::env::var("ETCD_SEEDS").ok().and_then(|text| text.parse().ok()).unwrap_or(8);
         let mut acknowledged = 0;
         for seed in 0..seeds {
-            let verdict = run::judge(|telling| live(seed, telling));
+            let verdict = run::judge(|telling| live(seed, telling), false);
             let run::SeedVerdict::Good(account) = verdict else { panic!("seed {seed}: {verdict:?}") };
             acknowledged += account.writes;
         }

@@ -23,6 +23,7 @@ mod names;
 mod network;
 mod numbering;
 mod plan;
+mod progress;
 mod queue;
 mod run;
 mod shrink;

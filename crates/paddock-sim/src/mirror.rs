@@ -34,7 +34,7 @@ mod tests {
     fn a_mirror_keeps_its_promises_whatever_is_lost() {
         let (seeds, mut acknowledged) = (8, 0);
         for seed in 0..seeds {
-            let verdict = run::judge(|telling| live(seed, telling));
+            let verdict = run::judge(|telling| live(seed, telling), false);
             let run::SeedVerdict::Good(account) = verdict else { panic!("seed {seed}: {verdict:?}") };
             acknowledged += account.writes;
         }

@@ -14,7 +14,8 @@ pub(super) struct Facts {
     pub(super) commit: String,
     pub(super) date: String,
     pub(super) cores: usize,
-    pub(super) members: Option<String>,
+    /// Options of the simulator that all ensembles share.
+    pub(super) ensembles: String,
 }
 
 /// The simulator's results for one range of seeds.
@@ -135,11 +136,11 @@ impl Account {
 
 impl fmt::Display for Account {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Facts { commit, date, cores, members } = &self.facts;
-        let members = members.as_deref().unwrap_or("out of each seed");
+        let Facts { commit, date, cores, ensembles } = &self.facts;
+        let ensembles = if ensembles.is_empty() { "out of each seed" } else { ensembles };
         writeln!(
             formatter,
-            "commit:     {commit}\nbegun:      {date}\ncores:      {cores}\nmembers:    {members}"
+            "commit:     {commit}\nbegun:      {date}\ncores:      {cores}\nensembles:  {ensembles}"
         )?;
         writeln!(formatter, "seeds:      {}..{}", self.first, self.next_seed())?;
         let seconds = self.time.as_secs_f64();
@@ -168,7 +169,12 @@ mod tests {
                        7 seeds passed, 1 failed in 1.5 s: 60 writes acknowledged, 8 entries, 5 faults, 100 steps\n";
 
     fn account(chunks: [(&str, bool); 2]) -> Account {
-        let facts = Facts { commit: "c0ffee".to_owned(), date: "today".to_owned(), cores: 2, members: None };
+        let facts = Facts {
+            commit: "c0ffee".to_owned(),
+            date: "today".to_owned(),
+            cores: 2,
+            ensembles: String::new(),
+        };
         let mut account = Account::new(facts, 4);
         for (output, is_good) in chunks {
             account.add(Chunk::read(output, is_good, account.next_seed(), 8), Duration::from_secs(4));
