@@ -26,6 +26,7 @@ mod plan;
 mod progress;
 mod queue;
 mod run;
+mod scale;
 mod shrink;
 mod theme;
 mod time;
@@ -34,3 +35,4 @@ mod wire;
 mod world;
 
 pub use command::main;
+pub use scale::main as scale;

@@ -50,6 +50,12 @@ impl Beside<'_> {
         self.hand_over(out)
     }
 
+    /// A worker's thread: frames have come, whole.
+    pub(crate) fn receive_bytes(&mut self, conn: ConnId, bytes: &[u8]) -> Vec<(ConnId, WirePacket)> {
+        let out = self.workers.receive_bytes(conn, bytes, self.now);
+        self.hand_over(out)
+    }
+
     /// A worker's thread: there is mail.
     pub(crate) fn deliver(&mut self, worker: usize) -> Vec<(ConnId, WirePacket)> {
         let out = self.workers.deliver(worker, self.now);

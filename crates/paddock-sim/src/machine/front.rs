@@ -113,7 +113,8 @@ pub(crate) struct Workers {
     sockets: BTreeMap<ConnId, Socket>,
     /// Connections whose turns were cut short, so that others have theirs.
     put_off: BTreeSet<ConnId>,
-    chance: Chance,
+    /// Dice for the pieces in which bytes come and go; without them all comes and goes at once.
+    chance: Option<Chance>,
 }
 
 /// Inputs for the engine, and packets for clients.
@@ -139,8 +140,17 @@ impl Workers {
             workers: (0..count).map(worker).collect(),
             sockets: BTreeMap::new(),
             put_off: BTreeSet::new(),
-            chance,
+            chance: Some(chance),
         }
+    }
+
+    /// From now on bytes come and go at once, as much as there is.
+    pub(crate) fn take_whole(&mut self) {
+        self.chance = None;
+    }
+
+    fn one_in(&mut self, count: u64) -> bool {
+        self.chance.as_mut().is_some_and(|chance| chance.one_in(count))
     }
 
     /// Notes the member's last contact to a quorum, and whether it knows of a leader.
@@ -183,7 +193,14 @@ impl Workers {
             socket.extensions = *extensions;
         }
         let bytes = frame.encode(socket.extensions);
-        socket.incoming.extend_from_slice(&bytes);
+        self.receive_bytes(conn, &bytes, now)
+    }
+
+    /// Frames of a client have come, whole.
+    pub(crate) fn receive_bytes(&mut self, conn: ConnId, bytes: &[u8], now: Now) -> Yield {
+        self.workers[conn.worker()].1.now.set(now);
+        let Some(socket) = self.sockets.get_mut(&conn) else { return Yield::default() };
+        socket.incoming.extend_from_slice(bytes);
         let mut packets = Vec::new();
         self.serve(conn, &mut packets);
         self.finish(conn.worker(), packets)
@@ -275,7 +292,7 @@ impl Workers {
 
     /// The task of a connection: takes what it can, sends what it can.
     fn serve(&mut self, conn: ConnId, packets: &mut Vec<(ConnId, WirePacket)>) {
-        let may_take_less = self.chance.one_in(8);
+        let may_take_less = self.one_in(8);
         self.serve_up_to(conn, may_take_less, packets);
     }
 
@@ -297,8 +314,9 @@ impl Workers {
             let mut read = 0;
             if is_open && !socket.incoming.is_empty() {
                 // Pieces are what a network makes of frames.
-                read = self.chance.mostly_low(1, 2 * socket.incoming.len() as u64) as usize;
-                read = read.min(socket.incoming.len());
+                let all = socket.incoming.len();
+                let thrown = self.chance.as_mut().map(|chance| chance.mostly_low(1, 2 * all as u64) as usize);
+                read = thrown.map_or(all, |thrown| thrown.min(all));
                 let piece: Vec<u8> = socket.incoming.drain(..read).collect();
                 front.receive(conn, &piece, host.now().monotonic_ms, host);
             }
@@ -315,7 +333,7 @@ impl Workers {
             if read == 0 && !has_submitted && sent == 0 && !has_more {
                 return;
             }
-            if has_more && self.chance.one_in(2) {
+            if has_more && self.one_in(2) {
                 self.put_off.insert(conn);
                 return;
             }
@@ -326,7 +344,8 @@ impl Workers {
     fn flush(&mut self, conn: ConnId, may_take_less: bool, packets: &mut Vec<(ConnId, WirePacket)>) -> usize {
         let (front, host) = &mut self.workers[conn.worker()];
         let Some(socket) = self.sockets.get_mut(&conn) else { return 0 };
-        let mut room = if may_take_less { self.chance.below(100) as usize } else { usize::MAX };
+        let less = self.chance.as_mut().filter(|_| may_take_less).map(|chance| chance.below(100) as usize);
+        let mut room = less.unwrap_or(usize::MAX);
         let mut sent = 0;
         let sending = front.send(conn, |bytes| {
             let taken = bytes.len().min(room);

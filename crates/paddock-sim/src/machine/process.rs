@@ -140,6 +140,16 @@ impl SimProcess {
         self.inbox.push(input);
     }
 
+    /// Number of the workers.
+    pub(crate) fn workers(&self) -> usize {
+        self.workers.count()
+    }
+
+    /// From now on clients' bytes come and go at once, and not in pieces.
+    pub(crate) fn take_bytes_whole(&mut self) {
+        self.workers.take_whole();
+    }
+
     pub(crate) fn tick_is_due(&mut self) {
         self.is_tick_due = true;
     }
@@ -215,10 +225,11 @@ impl SimProcess {
         panic!("the member is never done");
     }
 
-    /// The housekeeper's thread. A disk without room is no reason to end.
-    pub(crate) fn keep_house(&mut self) -> Result<(), MemberError> {
+    /// The housekeeper's thread, which says whether it has done something. A disk without room is no reason to end.
+    pub(crate) fn keep_house(&mut self) -> Result<bool, MemberError> {
         match self.member.housekeeper().run() {
-            Ok(_) | Err(LogError::DiskFull { .. } | LogError::Exhausted { .. }) => Ok(()),
+            Ok(has_done) => Ok(has_done),
+            Err(LogError::DiskFull { .. } | LogError::Exhausted { .. }) => Ok(false),
             Err(error) => Err(error.into()),
         }
     }

@@ -175,7 +175,7 @@ impl World {
                 return self.look_after(member, Ok(()));
             }
             Act::KeepHouse => {
-                let kept = process.keep_house();
+                let kept = process.keep_house().map(drop);
                 self.plan_act(member, HOUSE, Act::KeepHouse);
                 return self.look_after(member, kept);
             }
