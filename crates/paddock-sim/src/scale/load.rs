@@ -151,7 +151,7 @@ impl ScaleLoad {
         }
         let greeting = Frame::Greet {
             session: SessionId::NONE,
-            password: Password([0; 16]),
+            password: Password::ZERO,
             last_zxid: Zxid(0),
             timeout_ms: TIMEOUT_MS,
             may_only_read: false,

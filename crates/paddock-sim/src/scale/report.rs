@@ -1,4 +1,4 @@
-//! ScaleReport of a measurement.
+//! Report of a measurement.
 
 use std::fmt;
 

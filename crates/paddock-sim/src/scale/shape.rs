@@ -33,11 +33,16 @@ pub(crate) struct Shape {
     #[arg(long, value_enum, default_value = "create")]
     pub(crate) load: LoadKind,
     /// Part of a core that each member has
-    #[arg(long, default_value = "1.0")]
+    #[arg(long, default_value = "1.0", value_parser = parse_core)]
     pub(crate) core: f64,
     /// Milliseconds of virtual time that are measured, behind half as many that are not
     #[arg(long, default_value = "500", value_parser = clap::value_parser!(u64).range(10..=60_000))]
     pub(crate) millis: u64,
+}
+
+fn parse_core(text: &str) -> Result<f64, String> {
+    let core = text.parse().ok().filter(|core: &f64| core.is_finite() && *core > 0.0);
+    core.ok_or_else(|| "write it as 0.2: more than none".to_owned())
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
