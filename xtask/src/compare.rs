@@ -29,7 +29,7 @@ Examples:
   cargo xtask compare --tls          clients that speak TLS, beside plaintext; about 10 minutes
   cargo xtask compare --compression  Paddock with and without ClickHouse's compression; about 4 minutes
   cargo xtask compare --production   a twentieth of a production's tree, 5.6 million znodes; about 25 minutes
-  cargo xtask compare --production --long  the whole, 111 million, of Paddock alone; more than an hour
+  cargo xtask compare --production --long  the whole, 111 million, of Paddock alone; about 30 minutes, 35 GB of disk
   cargo xtask compare --stress       the ten shapes of ClickHouse Keeper's stress suite, three members; about 13 minutes
   cargo xtask compare --faults       three members whose links are slow, irregular or lossy; about 10 minutes
   cargo xtask compare --groups       several Raft groups on members with a fifth of a core each; about 20 minutes; needs CPU cgroups

@@ -54,8 +54,10 @@ struct Start {
     cpu_s: f64,
 }
 
-/// A server that has not taken its snapshots by then will not.
+/// A server that has not taken its snapshots by then will not: it has this time, and that of the znodes to be saved.
 const SNAPSHOTS_WITHIN: Duration = Duration::from_secs(120);
+/// Znodes that even a slow server saves in a second, twice.
+const SAVED_PER_SECOND: u64 = 250_000;
 /// Files that do not change for this time are finished.
 const UNCHANGED: Duration = Duration::from_secs(1);
 const LOOK: Duration = Duration::from_millis(50);
@@ -188,13 +190,14 @@ impl Trial<'_, '_> {
     /// finished; returns its length.
     fn await_snapshots(&self) -> Result<u64, NotServing> {
         let before = self.snapshots()?;
-        let deadline = Instant::now() + SNAPSHOTS_WITHIN;
+        let within = SNAPSHOTS_WITHIN + Duration::from_secs(self.plan.tree.count() as u64 / SAVED_PER_SECOND);
+        let deadline = Instant::now() + within;
         let mut writer = self.writer()?;
         while self.snapshots()?.newer_than(&before) < 2 {
             if Instant::now() > deadline {
                 return Err(NotServing::Failed(BenchError::Unfinished(format!(
                     "no two snapshots were taken within {} s: let the server's files have {{snapshot_writes}}",
-                    SNAPSHOTS_WITHIN.as_secs()
+                    within.as_secs()
                 ))));
             }
             self.write_for(&mut writer, LOOK)?;
