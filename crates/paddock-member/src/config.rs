@@ -46,6 +46,8 @@ pub struct Config {
     pub znodes_per_slice: usize,
     /// Bytes of a piece in which a snapshot travels to another member.
     pub piece_bytes: u64,
+    /// Memory in bytes for the end of the log when the member starts. What is older, and committed, is applied while the log is read.
+    pub log_bytes_held: usize,
     /// True if every read sees all that was written anywhere before it was asked.
     pub linearizable_reads: bool,
     /// Zxids are stamps of the leader's clock where this member leads. See `ReplicaOptions`.
@@ -120,6 +122,7 @@ impl Config {
             long_list: paddock_tree::Tree::LONG_LIST,
             znodes_per_slice: 3,
             piece_bytes: 100,
+            log_bytes_held: 1 << 20,
             linearizable_reads: false,
             stamps: false,
             known_level: FeatureLevel::NONE,

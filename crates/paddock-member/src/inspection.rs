@@ -118,12 +118,12 @@ pub fn inspect_log(disk: &dyn Disk, dir: &Path, number: u32) -> Result<Inspected
         Record::Entry { group, .. } | Record::HardState { group, .. } | Record::Base { group, .. }
             if group != GroupNumber(number) => {}
         Record::Entry { term, index, payload, .. } => tail.put(term, index, payload),
-        Record::Base { .. } => tail.entries.clear(),
+        Record::Base { .. } => tail.clear(),
         Record::HardState { payload, .. } => {
             tail.hard_state = HardState::decode(payload).unwrap_or(tail.hard_state);
         }
     })?;
-    Ok(InspectedLog { dir: dir.to_owned(), files, hard_state: tail.hard_state, entries: tail.entries })
+    Ok(InspectedLog { dir: dir.to_owned(), files, hard_state: tail.hard_state, entries: tail.entries.into() })
 }
 
 /// Reads all that a directory has of a group; the home group is number 0. The tree is that of the newest snapshot that is whole, or of the

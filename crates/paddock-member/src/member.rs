@@ -121,7 +121,7 @@ struct MemberGroup {
     incoming: Incoming,
     /// A round whose records are in the log's buffer and not on disk.
     unsynced: Option<u64>,
-    /// Writes that were applied since the member was started.
+    /// Writes that were applied since the member was started, those of its log included.
     writes: u64,
     /// The group's state; `None` for the home group, whose state the shell has.
     own_state: Option<GroupState>,
@@ -170,6 +170,9 @@ pub struct Member {
     left: Vec<LeftGroup>,
     /// While the log is replayed, if it holds anything behind the snapshot.
     replay: Option<Report>,
+    /// Entries that were applied while the log was read, for those who check them.
+    #[cfg(feature = "testing")]
+    replayed: Vec<(u32, LogEntry)>,
     /// Last, so that the directories stay ours until nothing else of the member is left.
     _locks: Vec<DirLock>,
 }
@@ -185,7 +188,7 @@ impl Member {
         config: Config,
         clock: &impl Clock,
     ) -> Result<(Member, Replicated), RecoveryError> {
-        let Found { state, recovered, others, log, cluster, has_begun, locks } =
+        let Found { state, recovered, replayed, others, log, cluster, has_begun, locks } =
             recovery::recover(disk.clone(), &config, clock)?;
         let replay = (!recovered.entries.is_empty()).then(|| Report::start("replaying log", "writes", clock));
         let now = clock.now();
@@ -200,7 +203,7 @@ impl Member {
             snapshots: Snapshots::new(HOME),
             incoming: Incoming::new(HOME, disk.clone(), config.snapshot_dir(HOME)),
             unsynced: None,
-            writes: 0,
+            writes: replayed.commands,
             own_state: None,
         };
         let mut member = Member {
@@ -220,6 +223,8 @@ impl Member {
             carrier: Carrier::default(),
             left: Vec::new(),
             replay,
+            #[cfg(feature = "testing")]
+            replayed: replayed.entries.into_iter().map(|entry| (HOME.0, entry)).collect(),
             _locks: locks,
         };
         member.begin_others(others, &state, now);

@@ -245,7 +245,7 @@ pub(crate) fn group_files(
         }
         match (record, found.get_mut(&group)) {
             (Record::Entry { term, index, payload, .. }, Some((_, tail))) => tail.put(term, index, payload),
-            (Record::Base { .. }, Some((_, tail))) => tail.entries.clear(),
+            (Record::Base { .. }, Some((_, tail))) => tail.clear(),
             _ => {}
         }
     })?;
@@ -253,14 +253,14 @@ pub(crate) fn group_files(
         return Err(error);
     }
     let mut groups = BTreeMap::new();
-    for (group, (snapshot, Tail { snapshot: last, entries, .. })) in found {
+    for (group, (snapshot, Tail { behind: last, entries, .. })) in found {
         for raised in entries.iter().filter_map(LogEntry::raised_level) {
             raised.check(FeatureLevel::KNOWN).map_err(RecoveryError::from)?;
         }
-        if let Some(first) = entries.first().filter(|first| first.index != last.next().0) {
+        if let Some(first) = entries.front().filter(|first| first.index != last.next().0) {
             return Err(OfflineError::Gap { path: log_dir.to_owned(), last, first: first.index });
         }
-        groups.insert(group, GroupFiles { snapshot, entries });
+        groups.insert(group, GroupFiles { snapshot, entries: entries.into() });
     }
     Ok(groups)
 }
@@ -276,7 +276,7 @@ fn newest(
     let newest = if is_there { snapshot::newest_valid(disk, &dir)? } else { Newest::default() };
     let file = newest.found.map(|(file, _)| file);
     let snapshot = file.as_ref().map_or(Index(0), |file| file.index);
-    Ok((file, Tail { snapshot, ..Tail::default() }))
+    Ok((file, Tail::behind(snapshot)))
 }
 
 #[cfg(test)]

@@ -1,31 +1,31 @@
-//! From a data directory to a member: the newest snapshot, then the log behind it. `recovery/others.rs` does the same for the groups beside the
-//! home group.
+//! From a data directory to a member: the newest snapshot of each group, then the log behind it. `recovery/on_disk.rs` has a group as it is found,
+//! `recovery/tails.rs` reads the log for all of them.
 
-mod others;
+mod on_disk;
+mod tails;
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use bytes::Bytes;
-use paddock_replica::{Cluster, HardState, LogEntry, Membership, Recovered, Replicated, raft_id};
+use paddock_replica::{Cluster, HardState, LogEntry, Membership, Recovered, Replayed, Replicated, raft_id};
 use paddock_storage::snapshot::{self, Newest, SnapshotFile};
 use paddock_storage::{
-    DirLock, Disk, GroupNumber, Index, LockError, Log, LogError, LogOptions, Progress, ReadLog, Record,
-    Replay, SnapshotError, SnapshotMeta, SnapshotReader, Term,
+    DirLock, Disk, GroupNumber, Index, LockError, Log, LogError, Record, SnapshotError, SnapshotMeta,
+    SnapshotReader, Term,
 };
 use paddock_tree::{LoadError, Tree, TreeLoader, UnknownLevel};
 
+use crate::Config;
 use crate::clock::Clock;
 use crate::config::HOME;
 use crate::diverged;
 use crate::identity::{self, IdentityError};
-use crate::incoming::{self, IncomingError};
+use crate::incoming::IncomingError;
 use crate::pieces::PieceReader;
 use crate::progress::Report;
-use crate::{Config, MemberSettings};
-pub(crate) use others::FoundGroup;
-use others::GroupOnDisk;
+pub(crate) use on_disk::FoundGroup;
+use on_disk::GroupOnDisk;
+pub(crate) use tails::Tail;
 
 /// Reason for which a data directory cannot be served.
 #[derive(Debug, thiserror::Error)]
@@ -111,6 +111,8 @@ pub enum RecoveryError {
 pub(crate) struct Found {
     pub(crate) state: Replicated,
     pub(crate) recovered: Recovered,
+    /// Entries of the home group that were applied while the log was read.
+    pub(crate) replayed: Replayed,
     /// Groups beside the home group, by rising number.
     pub(crate) others: Vec<FoundGroup>,
     pub(crate) log: Log,
@@ -145,44 +147,29 @@ pub(crate) fn recover(
     }
     let not_created = |source| RecoveryError::CreateDirectory { path: snapshot_dir.clone(), source };
     disk.create_dir(&snapshot_dir).map_err(not_created)?;
-    let newest = snapshot::newest_valid(disk.as_ref(), &snapshot_dir)?;
-    let (tree, meta) = newest_state(disk.as_ref(), config, HOME, newest, clock)?;
-    let membership = membership(config, &meta)?;
-    let unfinished = incoming::unfinished(disk.as_ref(), &snapshot_dir)?;
-    let begins_anew = unfinished == Some(meta.index);
-    let (log, mut tails) = read_log(disk.clone(), config, &meta, begins_anew, clock)?;
-    let Tail { hard_state, mut entries, .. } = tails.remove(&HOME).unwrap_or_default();
+    let home = GroupOnDisk::read(disk.as_ref(), config, HOME, clock)?;
+    let (log, home, others) = tails::read_log(&disk, config, home, clock)?;
+    let hard_state = home.tail.hard_state;
     // Each start writes its number into the log, the first one before it writes the identity down.
-    let has_nothing = meta.index == Index(0) && hard_state.incarnation == 0 && entries.is_empty();
+    let has_nothing =
+        home.state.applied().0 == 0 && hard_state.incarnation == 0 && home.tail.entries.is_empty();
     if has_nothing && identity.is_some() && diverged_at.is_none() {
         return Err(RecoveryError::LogMissing { data_dir: config.data_dir.clone(), log_dir });
     }
-    tree.raised_level().check(config.known_level)?;
-    for raised in entries.iter().filter_map(LogEntry::raised_level) {
+    for raised in home.tail.entries.iter().filter_map(LogEntry::raised_level) {
         raised.check(config.known_level)?;
     }
-    let is_learning = hard_state.silent_until > 0;
-    check_ensemble(config, &tree, &entries, cluster, is_learning)?;
-    check_groups(config, &tree, &entries, tails.keys().last())?;
-    let others: Vec<GroupOnDisk> = tails
-        .into_iter()
-        .map(|(group, tail)| GroupOnDisk::read(disk.as_ref(), config, log.log(), (group, tail), clock))
-        .collect::<Result<_, _>>()?;
+    check_ensemble(config, &home, cluster)?;
+    check_groups(config, &home, others.last())?;
     // Everything before this line only looks: a directory that is refused stays as it is.
     let mut log = log.repair()?;
-    if begins_anew {
-        tracing::info!(index = meta.index.0, "transaction log begins anew behind the installed snapshot");
-        incoming::begin_log_behind(&mut log, HOME, meta.index, meta.term)?;
-        entries.clear();
+    if home.begins_anew() {
+        let index = home.meta.index.0;
+        tracing::info!(index, "transaction log begins anew behind the installed snapshot");
     }
-    if let Some(index) = unfinished {
-        incoming::remove_mark(disk.as_ref(), &snapshot_dir, index)?;
-    }
-    snapshot::remove_unfinished(disk.as_ref(), &snapshot_dir)?;
-    let snapshot = (meta.index.0, meta.term.0);
-    let mut state = Replicated::new(tree, snapshot, membership.clone());
+    home.settle_files(disk.as_ref(), config, &mut log)?;
+    let FoundGroup { mut state, mut recovered, replayed, .. } = home.found();
     state.keep_applied(config.settings.change_bytes_kept);
-    let mut recovered = Recovered::new(snapshot, membership, hard_state, entries);
     recovered.cluster = cluster;
     if diverged_at.is_some() {
         recovered.learn_first();
@@ -208,7 +195,7 @@ pub(crate) fn recover(
     if let Some(index) = diverged_at.filter(|_| is_written) {
         diverged::remove_mark(disk.as_ref(), config, index)?;
     }
-    Ok(Found { state, recovered, others, log, cluster, has_begun, locks })
+    Ok(Found { state, recovered, replayed, others, log, cluster, has_begun, locks })
 }
 
 /// Writes the identity into a new directory. Returns false if there was no room, so that it goes with what is written next.
@@ -225,15 +212,12 @@ fn settle_identity(
 
 /// A snapshot of another ensemble has no place here, unless a survivor began an ensemble of its own behind it. A member that
 /// learns may not have come so far.
-fn check_ensemble(
-    config: &Config,
-    tree: &Tree,
-    entries: &[LogEntry],
-    cluster: Cluster,
-    is_learning: bool,
-) -> Result<(), RecoveryError> {
-    let (Some(ensemble), Cluster::Known(expected)) = (tree.ensemble(), cluster) else { return Ok(()) };
-    let is_refounded = || entries.iter().any(|entry| entry.refounded_cluster().is_some());
+fn check_ensemble(config: &Config, home: &GroupOnDisk, cluster: Cluster) -> Result<(), RecoveryError> {
+    let (Some(ensemble), Cluster::Known(expected)) = (home.state.tree().ensemble(), cluster) else {
+        return Ok(());
+    };
+    let is_learning = home.tail.hard_state.silent_until > 0;
+    let is_refounded = || home.tail.entries.iter().any(|entry| entry.refounded_cluster().is_some());
     if ensemble.cluster != expected && !is_learning && !is_refounded() {
         let (path, found) = (config.snapshot_dir(HOME), ensemble.cluster);
         return Err(IdentityError::AnotherEnsemble { path, found, expected }.into());
@@ -259,13 +243,12 @@ fn write_down<'a>(
 /// Checks that the state of the home group knows all groups up to the last one in the log, and that no survivor begins anew with several.
 fn check_groups(
     config: &Config,
-    tree: &Tree,
-    entries: &[LogEntry],
-    last: Option<&GroupNumber>,
+    home: &GroupOnDisk,
+    last: Option<&GroupOnDisk>,
 ) -> Result<(), RecoveryError> {
-    let founded = entries.iter().filter_map(LogEntry::founded_groups);
-    let groups = founded.chain([tree.groups().count()]).max().unwrap_or(1);
-    match last.filter(|last| last.0 >= groups) {
+    let founded = home.tail.entries.iter().filter_map(LogEntry::founded_groups);
+    let groups = founded.chain([home.state.tree().groups().count()]).max().unwrap_or(1);
+    match last.map(|last| last.meta.group).filter(|last| last.0 >= groups) {
         Some(last) => Err(RecoveryError::AnotherGroup { log_dir: config.log_dir(), group: last.0 }),
         None if config.refounding.is_some() && groups > 1 => {
             Err(RecoveryError::SeveralGroups { path: config.data_dir.clone(), groups })
@@ -304,8 +287,7 @@ fn membership(config: &Config, meta: &SnapshotMeta) -> Result<Membership, Recove
 
 /// Begins a new ensemble of this member alone behind everything that is there.
 fn refound(log: &mut Log, recovered: &mut Recovered, config: &Config, members: &str) -> Result<(), LogError> {
-    let (index, term) =
-        recovered.entries.last().map_or(recovered.snapshot, |entry| (entry.index, entry.term));
+    let (index, term) = recovered.entries.last().map_or(recovered.applied, |entry| (entry.index, entry.term));
     let term = term.max(recovered.hard_state.term) + 1;
     let entry = LogEntry::refounding(index + 1, term, raft_id(config.member), config.seed, members);
     let hard_state =
@@ -354,32 +336,6 @@ pub(crate) fn load_from(
     Ok((tree, meta))
 }
 
-fn read_log(
-    disk: Arc<dyn Disk>,
-    config: &Config,
-    meta: &SnapshotMeta,
-    begins_anew: bool,
-    clock: &impl Clock,
-) -> Result<(ReadLog, BTreeMap<GroupNumber, Tail>), RecoveryError> {
-    let mut tails = Tails {
-        by_group: BTreeMap::from([(HOME, Tail { snapshot: meta.index, ..Tail::default() })]),
-        report: Report::start("reading log", "entries", clock),
-        clock,
-    };
-    let MemberSettings { segment_bytes, log_compression: compresses, .. } = config.settings;
-    let options = LogOptions { segment_bytes, compresses, ..LogOptions::default() };
-    let log = Log::read(disk, &config.log_dir(), options, &mut tails)?;
-    if !begins_anew {
-        check_log(log.log(), config, meta)?;
-    }
-    let entries: usize = tails.by_group.values().map(|tail| tail.entries.len()).sum();
-    if entries > 0 {
-        let seconds = format!("{:.2}", tails.report.seconds(clock));
-        tracing::info!(entries, seconds, "log read");
-    }
-    Ok((log, tails.by_group))
-}
-
 /// Log and snapshot have to meet. What is in a snapshot was in the log first, so a log that ends before it has lost
 /// something, and it is not known how much.
 fn check_log(log: &Log, config: &Config, meta: &SnapshotMeta) -> Result<(), RecoveryError> {
@@ -393,59 +349,6 @@ fn check_log(log: &Log, config: &Config, meta: &SnapshotMeta) -> Result<(), Reco
         return Err(RecoveryError::LogLost { log_dir, last, snapshot });
     }
     Ok(())
-}
-
-/// Collects what the log holds behind the snapshot of each group.
-struct Tails<'a, C> {
-    by_group: BTreeMap<GroupNumber, Tail>,
-    report: Report,
-    clock: &'a C,
-}
-
-/// The end of a group's log.
-#[derive(Debug, Default)]
-pub(crate) struct Tail {
-    pub(crate) snapshot: Index,
-    pub(crate) hard_state: HardState,
-    pub(crate) entries: Vec<LogEntry>,
-}
-
-impl Tail {
-    /// An entry replaces all that stood at its index and after it.
-    pub(crate) fn put(&mut self, term: Term, index: Index, payload: &[u8]) {
-        if index <= self.snapshot {
-            return;
-        }
-        let behind = self.entries.partition_point(|entry| entry.index < index.0);
-        self.entries.truncate(behind);
-        let payload = Bytes::copy_from_slice(payload);
-        self.entries.push(LogEntry { index: index.0, term: term.0, payload });
-    }
-}
-
-impl<C: Clock> Replay for Tails<'_, C> {
-    fn record(&mut self, record: Record<'_>) {
-        let (Record::Entry { group, .. } | Record::HardState { group, .. } | Record::Base { group, .. }) =
-            record;
-        let tail = self.by_group.entry(group).or_default();
-        match record {
-            Record::Entry { term, index, payload, .. } => {
-                self.report.advance(1, self.clock);
-                tail.put(term, index, payload);
-            }
-            Record::HardState { payload, .. } => {
-                tail.hard_state = HardState::decode(payload).expect("a hard state whose checksum is right");
-            }
-            // A snapshot has taken the place of all that stood before it, and of what the leader did not have.
-            Record::Base { .. } => tail.entries.clear(),
-        }
-    }
-
-    fn progress(&mut self, progress: Progress) {
-        if progress.segments > 8 {
-            tracing::debug!(done = progress.segments_done, of = progress.segments, "log segments read");
-        }
-    }
 }
 
 #[cfg(test)]
@@ -515,6 +418,23 @@ mod tests {
         drop(first);
         disk.crash();
         assert_eq!(entries(&found(&disk)), [(1, 1), (2, 1), (3, 2)]);
+    }
+
+    #[test]
+    fn what_is_committed_of_a_long_log_is_applied_while_it_is_read() {
+        let disk = MemDisk::new(1);
+        let mut first = found(&disk);
+        let known = HardState { term: 2, commit: 3, ..first.recovered.hard_state };
+        (1..=5).for_each(|index| append(&mut first, 1, index));
+        first.log.append(Record::HardState { group: HOME, payload: &known.encode() });
+        append(&mut first, 2, 5);
+        first.log.sync().unwrap();
+        drop(first);
+        let config = Config { log_bytes_held: 0, ..Config::small() };
+        let found = recover(Arc::new(disk.clone()), &config, &Now::default()).unwrap();
+        assert_eq!(entries(&found), [(4, 1), (5, 2)]);
+        assert_eq!((found.state.applied(), found.recovered.applied), ((3, 1), (3, 1)));
+        assert_eq!(found.recovered.snapshot, (0, 0), "the file is what others can be sent");
     }
 
     #[test]

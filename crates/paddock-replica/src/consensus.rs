@@ -82,18 +82,20 @@ impl Consensus {
     pub(crate) fn new(member: u64, seed: u64, bytes_kept: usize, recovered: Recovered) -> Consensus {
         let (membership, refounded) = membership_at_start(&recovered);
         let HardState { term, vote, commit, .. } = recovered.hard_state;
-        let last = recovered.entries.last().map_or(recovered.snapshot.0, |entry| entry.index);
-        // The commit index is written lazily: the snapshot may be ahead of it, never the entries behind it.
-        let known = if recovered.snapshot.0 == 0 && !membership.is_empty() { 1 } else { 0 };
-        let commit = commit.max(refounded).max(known).clamp(recovered.snapshot.0, last);
-        let term = recovered.entries.last().map_or(recovered.snapshot.1, |entry| entry.term).max(term);
+        let applied = recovered.applied;
+        let last = recovered.last_index();
+        // The commit index is written lazily: the state may be ahead of it, never the entries behind it.
+        let known = if applied.0 == 0 && !membership.is_empty() { 1 } else { 0 };
+        let commit = commit.max(refounded).max(known).clamp(applied.0, last);
+        let term = recovered.entries.last().map_or(applied.1, |entry| entry.term).max(term);
         let hard_state = raft::eraftpb::HardState { term, vote, commit, ..Default::default() };
 
         let is_alone = membership.is_alone(member);
-        let mut log = EntryLog::new(recovered.snapshot, membership.clone(), hard_state, bytes_kept);
+        let mut log = EntryLog::new(applied, membership.clone(), hard_state, bytes_kept);
+        log.begin_with_snapshot(recovered.snapshot, recovered.snapshot_membership);
         recovered.entries.into_iter().for_each(|entry| log.append(to_raft(entry)));
         let config = Config {
-            applied: recovered.snapshot.0,
+            applied: applied.0,
             election_tick: Consensus::ELECTION_TICKS,
             heartbeat_tick: 1,
             check_quorum: true,

@@ -40,7 +40,7 @@ impl EntryLog {
     /// Bytes that are kept for a follower at most. One that lags more begins anew with another snapshot.
     const BYTES_HELD_MAX: usize = 256 << 20;
 
-    /// A log that begins behind `(index, term)`: a snapshot, or nothing at all.
+    /// A log that begins behind `(index, term)`: a snapshot, or nothing at all. Where it is another entry, [`EntryLog::begin_with_snapshot`] tells of the snapshot.
     pub(crate) fn new(
         before: (u64, u64),
         membership: Membership,
@@ -61,6 +61,11 @@ impl EntryLog {
             applied: before.0,
             held: Cell::new(None),
         }
+    }
+
+    /// The newest snapshot file is older than the entry before the log, which was applied from the disk.
+    pub(crate) fn begin_with_snapshot(&mut self, snapshot: (u64, u64), membership: Membership) {
+        (self.snapshot, self.snapshot_membership) = (snapshot, membership);
     }
 
     /// There is a snapshot up to this entry, when these took part.

@@ -49,7 +49,7 @@ pub struct Group {
 }
 
 impl Group {
-    /// The home group as the member's disk describes it, for which `Recovered::begin` was called. `state` is that of the newest snapshot.
+    /// The home group as the member's disk describes it, for which `Recovered::begin` was called. `state` is the one that it has come to.
     pub fn new(presence: &Presence, recovered: Recovered, state: &Replicated, now: Now) -> Group {
         Group::of(presence, (0, presence.options.founding.clone()), recovered, state, now)
     }
@@ -79,7 +79,7 @@ impl Group {
         state: &Replicated,
         now: Now,
     ) -> Group {
-        assert!(state.applied() == recovered.snapshot, "the state is the snapshot's");
+        assert!(state.applied() == recovered.applied, "the state is the one that was recovered");
         let (options, written) = (&presence.options, recovered.hard_state);
         let member = member_number(options.member).expect("the options name a member");
         let origin = Origin { member, incarnation: written.incarnation };

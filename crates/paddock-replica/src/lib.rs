@@ -51,6 +51,7 @@ mod queued_item;
 mod raft_id;
 mod read_only;
 mod recovered;
+mod replayed;
 mod replica;
 mod replicated;
 mod requests;
@@ -81,6 +82,7 @@ pub use proposal_sizes::ProposalSizes;
 pub use raft_id::{member_number, raft_id};
 pub use read_only::ReadOnlyReason;
 pub use recovered::Recovered;
+pub use replayed::{Replayed, ReplayedState};
 pub use replica::{
     FollowerStanding, GroupStanding, MemberFacts, OtherGroup, Replica, Role, Standing, founders_of,
     leading_order,

@@ -23,12 +23,27 @@ pub fn apply_offline(tree: &mut Tree, entry: &LogEntry) {
 
 /// Applies an entry as `apply_offline` does, and tells of each part when it has been applied.
 pub fn apply_and_tell(tree: &mut Tree, entry: &LogEntry, tell: &mut dyn FnMut(&Tree, EntryPart<'_, '_>)) {
+    apply_on_members(tree, entry, REMOVED_AT_ONCE, tell);
+}
+
+/// As `apply_and_tell`, for members whose transactions remove this number of znodes at most.
+pub(crate) fn apply_on_members(
+    tree: &mut Tree,
+    entry: &LogEntry,
+    removed_at_once: usize,
+    tell: &mut dyn FnMut(&Tree, EntryPart<'_, '_>),
+) {
     let Some(configuration) = ConfigurationEntry::decode(&entry.payload) else {
         tree.begin_entry(floor(&entry.payload));
         for batch in batches(&entry.payload) {
             let is_new = batch.number == Batch::UNNUMBERED || tree.admit(batch.origin, batch.number);
-            for command in batch.commands() {
-                let outcome = is_new.then(|| apply_command(tree, &command));
+            let mut ahead = batch.known_paths();
+            for (number, command) in batch.commands().enumerate() {
+                if number % Tree::LOOK_AHEAD_PATHS == 0 && tree.is_worth_looking_ahead() {
+                    let paths: Vec<&str> = ahead.by_ref().take(Tree::LOOK_AHEAD_PATHS).flatten().collect();
+                    tree.look_ahead(&paths);
+                }
+                let outcome = is_new.then(|| apply_command(tree, &command, removed_at_once));
                 tell(tree, EntryPart::Command { command: &command, outcome: outcome.as_ref() });
             }
         }
@@ -80,7 +95,7 @@ pub fn apply_while(
             if !goes_on(tree, &command) {
                 return false;
             }
-            apply_command(tree, &command);
+            apply_command(tree, &command, REMOVED_AT_ONCE);
         }
     }
     true
@@ -98,8 +113,8 @@ pub fn tell_unapplied(entry: &LogEntry, tell: &mut dyn FnMut(EntryPart<'_, '_>))
     }
 }
 
-fn apply_command<'a>(tree: &mut Tree, command: &Command<'a>) -> Outcome<'a> {
-    let refusal = match tree.long_removal(command, REMOVED_AT_ONCE) {
+fn apply_command<'a>(tree: &mut Tree, command: &Command<'a>, removed_at_once: usize) -> Outcome<'a> {
+    let refusal = match tree.long_removal(command, removed_at_once) {
         Some(removal) => removal.run_alone(tree).err(),
         None => None,
     };

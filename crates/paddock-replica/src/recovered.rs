@@ -14,9 +14,13 @@ pub struct Recovered {
     /// Index and term of the last entry in the snapshot; zeros without one.
     pub snapshot: (u64, u64),
     /// Membership as of that entry; empty without a snapshot.
+    pub(crate) snapshot_membership: Membership,
+    /// Index and term of the last entry that the state has: that of the snapshot, or a later one that was applied when the log was read.
+    pub applied: (u64, u64),
+    /// Membership as of that entry.
     pub membership: Membership,
     pub hard_state: HardState,
-    /// All entries behind the snapshot, without a gap.
+    /// All entries behind that one, without a gap.
     pub entries: Vec<LogEntry>,
     /// The ensemble that the member belongs to, as its disk says.
     pub cluster: Cluster,
@@ -32,7 +36,7 @@ impl Recovered {
     /// Bits of chance in the distance, for a start that its disk has forgotten: the next one must not get the same number.
     const CHANCE_BITS: u32 = 20;
 
-    /// A member that belongs to no ensemble, as far as is known.
+    /// A member that belongs to no ensemble, as far as is known, with the state of its snapshot.
     pub fn new(
         snapshot: (u64, u64),
         membership: Membership,
@@ -41,6 +45,8 @@ impl Recovered {
     ) -> Recovered {
         Recovered {
             snapshot,
+            snapshot_membership: membership.clone(),
+            applied: snapshot,
             membership,
             hard_state,
             entries,
@@ -48,6 +54,11 @@ impl Recovered {
             former_start: 0,
             last_known_start: 0,
         }
+    }
+
+    /// The state has come to this entry, with this membership, when the log was read. What stands before it is in `entries` no more.
+    pub fn applied_up_to(self, applied: (u64, u64), membership: Membership) -> Recovered {
+        Recovered { applied, membership, ..self }
     }
 
     /// Numbers this start of the member, which runs in `process`: higher than every one before that the disk knows, even if the clock went
@@ -72,7 +83,7 @@ impl Recovered {
 
     /// The last entry that is on the disk; 0 if there is none.
     pub(crate) fn last_index(&self) -> u64 {
-        self.entries.last().map_or(self.snapshot.0, |entry| entry.index)
+        self.entries.last().map_or(self.applied.0, |entry| entry.index)
     }
 
     /// The newest start of the member before this one of which its disk tells. To be asked behind `begin`.
@@ -87,7 +98,7 @@ impl Recovered {
 
     /// The member's disk as it was found, for others to judge. To be asked behind `begin`.
     pub(crate) fn found(&self) -> FoundOnDisk {
-        let (index, term) = self.entries.last().map_or(self.snapshot, |entry| (entry.index, entry.term));
+        let (index, term) = self.entries.last().map_or(self.applied, |entry| (entry.index, entry.term));
         FoundOnDisk {
             former_start: self.former_start,
             start: self.hard_state.incarnation,

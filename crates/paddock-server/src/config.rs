@@ -46,6 +46,8 @@ const TICK_MS: u32 = 2000;
 const ZNODES_PER_SLICE: usize = 1024;
 /// Bytes of a snapshot in one message.
 pub(crate) const PIECE_BYTES: u64 = 1 << 20;
+/// Memory in bytes for the end of the log when a member starts.
+const LOG_BYTES_HELD: usize = 64 << 20;
 
 settings! {
     /// The settings of one server. [`Config::new`] has sensible ones; change what you need. They are taken as they are: the
@@ -243,6 +245,8 @@ impl Config {
             // Changes are followed over the HTTP interface only.
             settings.change_bytes_kept = 0;
         }
+        // As much of the log is there behind a start as before it, for members that lag and for those who follow changes.
+        let log_bytes_held = LOG_BYTES_HELD.max(settings.entry_bytes_kept).max(settings.change_bytes_kept);
         paddock_member::Config {
             data_dir: self.data_dir.clone(),
             log_dir: self.log_dir.clone(),
@@ -256,6 +260,7 @@ impl Config {
             long_list: Tree::LONG_LIST,
             znodes_per_slice: ZNODES_PER_SLICE,
             piece_bytes: PIECE_BYTES,
+            log_bytes_held,
             linearizable_reads: self.has_linearizable_reads(),
             // With one group zxids are counted.
             stamps: false,

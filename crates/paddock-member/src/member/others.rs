@@ -7,9 +7,11 @@ use std::collections::BTreeMap;
 
 use paddock_groups::Router;
 use paddock_proto::{MemberNumber, Zxid};
+#[cfg(feature = "testing")]
+use paddock_replica::LogEntry;
 use paddock_replica::{
-    Effects, Group, GroupStanding, HardState, MemberFacts, Membership, NewGroup, Recovered, Replica,
-    Replicated, Standing, founders_of, raft_id,
+    Effects, Group, GroupStanding, HardState, MemberFacts, Membership, NewGroup, Recovered, Replayed,
+    Replica, Replicated, Standing, founders_of, raft_id,
 };
 use paddock_state::{Now, WatchTable};
 use paddock_storage::{GroupNumber, Index};
@@ -84,6 +86,12 @@ impl Member {
         }
     }
 
+    /// Entries that were applied while the log was read, each behind the number of its group, since this was asked last.
+    #[cfg(feature = "testing")]
+    pub fn take_replayed(&mut self) -> Vec<(u32, LogEntry)> {
+        std::mem::take(&mut self.replayed)
+    }
+
     /// Begins with the groups that were found on the disk, and with those of which only the home group's state tells.
     pub(super) fn begin_others(&mut self, found: Vec<FoundGroup>, home: &Replicated, now: Now) {
         let mut found: BTreeMap<GroupNumber, FoundGroup> =
@@ -151,13 +159,17 @@ impl Member {
         let state = Replicated::new(Tree::new(), (0, 0), Membership::default());
         let mut recovered = Recovered::new((0, 0), Membership::default(), HardState::default(), Vec::new());
         recovered.begin(raft_id(self.config.member), self.config.process(), state.tree(), now);
-        let group = FoundGroup { number: GroupNumber(number), state, recovered };
+        let group =
+            FoundGroup { number: GroupNumber(number), state, recovered, replayed: Replayed::default() };
         self.begin_other(group, founders, not_before, now);
     }
 
     fn begin_other(&mut self, found: FoundGroup, founders: Membership, not_before: Option<u64>, now: Now) {
-        let FoundGroup { number, state, mut recovered } = found;
+        let FoundGroup { number, state, mut recovered, replayed } = found;
         recovered.cluster = self.presence.cluster();
+        let snapshot = recovered.snapshot.0;
+        #[cfg(feature = "testing")]
+        self.replayed.extend(replayed.entries.into_iter().map(|entry| (number.0, entry)));
         let mut group = Group::other(&self.presence, (number.0, founders), recovered, &state, now);
         Replica::new(&mut self.presence, &mut group).open_other(&state, not_before);
         let at = self.groups.partition_point(|group| group.number < number);
@@ -165,10 +177,10 @@ impl Member {
             number,
             group,
             effects: Effects::default(),
-            snapshots: Snapshots::behind(number, state.applied().0),
+            snapshots: Snapshots::behind(number, snapshot),
             incoming: Incoming::new(number, self.disk.clone(), self.config.snapshot_dir(number)),
             unsynced: None,
-            writes: 0,
+            writes: replayed.commands,
             own_state: Some(GroupState::new(state)),
         };
         self.groups.insert(at, other);

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use paddock_chance::Chance;
 use paddock_member::{Config, Member, MemberError, Work};
 use paddock_proto::{MemberNumber, SessionId};
-use paddock_replica::{GroupStanding, Input, Membership, Replicated, Role};
+use paddock_replica::{GroupStanding, Input, LogEntry, Membership, Replicated, Role};
 use paddock_state::{ConnId, Now, Outboxes};
 use paddock_storage::LogError;
 use paddock_tree::FeatureLevel;
@@ -84,6 +84,11 @@ impl SimProcess {
         };
         process.tell_workers();
         Ok(process)
+    }
+
+    /// Entries that were applied while the log was read, each behind the number of its group.
+    pub(crate) fn take_replayed(&mut self) -> Vec<(u32, LogEntry)> {
+        self.member.take_replayed()
     }
 
     fn tell_workers(&mut self) {

@@ -201,6 +201,7 @@ impl Settings {
             long_list: self.long_list,
             znodes_per_slice: self.znodes_per_slice,
             piece_bytes: self.piece_bytes,
+            log_bytes_held: *Chance::of(seed, "held log").pick(&[0, 1000, 20_000]),
             linearizable_reads: self.linearizable_reads,
             known_level,
             stamps: Chance::of(seed, "stamps").permille(self.stamping),

@@ -4,7 +4,7 @@ use crate::numbering::machine_of;
 use paddock_member::{IdentityError, MemberError, RecoveryError, open_message};
 use paddock_replica::raft_id;
 use paddock_replica::testing::{MessageFacts, describe};
-use paddock_replica::{Input, Role};
+use paddock_replica::{Input, LogEntry, Role};
 
 use super::meanwhile::{Meanwhile, Witnessed};
 use super::{Act, World, WorldEvent};
@@ -80,6 +80,13 @@ impl World {
             self.end(member, end);
             self.plan_in(RESTART, WorldEvent::Start { member });
             return Ok(());
+        }
+        let local = self.machine(member).now(now);
+        let replayed = self.machine(member).process.as_mut().map(SimProcess::take_replayed);
+        if let Some(replayed) = replayed.filter(|_| !self.machine(member).blame.is_foreign) {
+            let (home, others): (Vec<_>, Vec<_>) = replayed.into_iter().partition(|(group, _)| *group == 0);
+            let home: Vec<LogEntry> = home.into_iter().map(|(_, entry)| entry).collect();
+            self.note_committed(member, &home, others, local.monotonic_ms)?;
         }
         if let Some(process) = &self.machines[usize::from(member) - 1].process {
             let state = process.state.read();
@@ -285,7 +292,37 @@ impl World {
             return self.note_foreign_output(member, round_output);
         }
         let has_applied = !round_output.committed.is_empty();
-        for entry in &round_output.committed {
+        self.note_committed(member, &round_output.committed, round_output.committed_in_groups, now_ms)?;
+        self.send_what_is_said(member, round_output.letters)?;
+        for worker in round_output.woken {
+            let (least, most) = self.plan.mail;
+            let delay = SimDuration(self.chance.mostly_low(least.0, most.0));
+            self.plan_act(member, delay, Act::Mail { worker });
+        }
+        if round_output.orders_snapshot {
+            let delay = SimDuration(self.chance.mostly_low(1, 5000));
+            self.plan_act(member, delay, Act::Walk);
+        }
+        let has_been_wrong =
+            |number: u8| self.machines.iter().any(|m| m.number == number && m.blame.has_been_wrong);
+        ensure!(
+            has_been_wrong(member) || round_output.differing.iter().all(|other| has_been_wrong(*other)),
+            AGREEMENT,
+            "member {member} says that it differs from {:?}",
+            round_output.differing
+        );
+        self.check_agreement(member, has_applied)
+    }
+
+    /// A member has applied entries, or has a state with them: of the home group, and of the others behind the number of their group.
+    fn note_committed(
+        &mut self,
+        member: u8,
+        committed: &[LogEntry],
+        in_groups: Vec<(u32, LogEntry)>,
+        now_ms: u64,
+    ) -> Checked {
+        for entry in committed {
             self.trace.note(
                 self.now,
                 format_args!("{member} applies entry {} of term {}", entry.index, entry.term),
@@ -300,8 +337,12 @@ impl World {
                 self.checks.sessions.check_beliefs(self.now, &believers)?;
             }
         }
-        self.look_at_groups(member, round_output.committed_in_groups)?;
-        for (to, bytes) in round_output.letters {
+        self.look_at_groups(member, in_groups)
+    }
+
+    /// Checks what a member says to others, and sends it.
+    fn send_what_is_said(&mut self, member: u8, letters: Vec<(u8, Vec<u8>)>) -> Checked {
+        for (to, bytes) in letters {
             self.look_at_group_letter(member, to, &bytes)?;
             let MessageFacts { entries, term, campaign, vote, acknowledges, hands_over, digest, .. } =
                 MessageFacts::of(&bytes);
@@ -326,24 +367,7 @@ impl World {
             }
             self.send_letter(member, to, bytes);
         }
-        for worker in round_output.woken {
-            let (least, most) = self.plan.mail;
-            let delay = SimDuration(self.chance.mostly_low(least.0, most.0));
-            self.plan_act(member, delay, Act::Mail { worker });
-        }
-        if round_output.orders_snapshot {
-            let delay = SimDuration(self.chance.mostly_low(1, 5000));
-            self.plan_act(member, delay, Act::Walk);
-        }
-        let has_been_wrong =
-            |number: u8| self.machines.iter().any(|m| m.number == number && m.blame.has_been_wrong);
-        ensure!(
-            has_been_wrong(member) || round_output.differing.iter().all(|other| has_been_wrong(*other)),
-            AGREEMENT,
-            "member {member} says that it differs from {:?}",
-            round_output.differing
-        );
-        self.check_agreement(member, has_applied)
+        Ok(())
     }
 
     /// Checks the state of a member, unless its memory was damaged.
