@@ -7,7 +7,7 @@
 //!
 //! Invariant: an item is proposed only behind those before it, and nothing is acknowledged that the group's replica here has not applied.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use paddock_proto::jute::Reader;
 use paddock_proto::{GroupsCommand, StreamItem, Zxid};
@@ -27,6 +27,10 @@ pub struct Carrier {
     votes: Votes,
     givings: Givings,
     home: Zxid,
+    /// Progress of the home group's streams, as far as they were looked at.
+    streams: u64,
+    /// Groups for which, or of which, there may be something to propose.
+    stirred: BTreeSet<u32>,
 }
 
 /// The stream to one group.
@@ -135,6 +139,12 @@ impl Carrier {
         self.home = home.zxid();
         self.votes.await_these(home.awaited_votes());
         self.givings.follow_home(home);
+        self.stirred.extend(self.votes.awaited_groups());
+        self.stirred.extend(self.givings.groups());
+        if home.streams().progress() == self.streams {
+            return;
+        }
+        self.streams = home.streams().progress();
         for (group, stream) in home.streams().iter() {
             let carried = self.by_group.entry(group).or_default();
             if stream.last() == carried.last() && stream.acknowledged() == carried.acknowledged {
@@ -149,6 +159,7 @@ impl Carrier {
             let known = carried.last();
             stream.behind(known).for_each(|(_, item)| carried.keep(item.clone()));
             carried.drop_known();
+            self.stirred.insert(group);
         }
     }
 
@@ -164,6 +175,7 @@ impl Carrier {
 
     /// A group's replica here is in this state.
     pub fn follow_group(&mut self, group: u32, state: &Tree) {
+        self.stirred.insert(group);
         self.votes.are_given(group, state.votes());
         self.givings.follow_group(group, state);
         let received = state.received_items();
@@ -181,6 +193,16 @@ impl Carrier {
         }
     }
 
+    /// This member leads the group, in a term in which nothing of it was proposed.
+    pub fn stir(&mut self, group: u32) {
+        self.stirred.insert(group);
+    }
+
+    /// Groups for which there may be something to propose by [`Carrier::propose_items`] and [`Carrier::propose_answers`], since this was asked last.
+    pub fn take_stirred(&mut self) -> BTreeSet<u32> {
+        std::mem::take(&mut self.stirred)
+    }
+
     /// Stamp up to which another group's replica here lacks no decision of the home group, whose replica here has applied it up to `home`.
     pub fn settled(&self, group: u32, home: Zxid) -> Zxid {
         let Some(carried) = self.by_group.get(&group) else { return home };
@@ -195,7 +217,13 @@ impl Carrier {
     pub fn tick(&mut self) {
         self.votes.tick();
         self.givings.tick();
-        for carried in self.by_group.values_mut() {
+        // What was proposed may be lost.
+        self.stirred.extend(self.votes.awaited_groups());
+        self.stirred.extend(self.givings.groups());
+        for (group, carried) in &mut self.by_group {
+            if carried.last() > carried.acknowledged {
+                self.stirred.insert(*group);
+            }
             for proposed in [&mut carried.items, &mut carried.acknowledgement] {
                 proposed.ticks = proposed.ticks.saturating_add(1);
             }
@@ -337,6 +365,26 @@ mod tests {
         assert_eq!(items(&mut carrier, 4), []);
         (0..LOST_TICKS).for_each(|_| carrier.tick());
         assert_eq!((items(&mut carrier, 4), items(&mut carrier, 4)), (vec![3], vec![]));
+    }
+
+    #[test]
+    fn a_group_is_named_when_there_may_be_something_to_propose() {
+        let (mut home, mut carrier) = (Home::new(), Carrier::default());
+        let named = |carrier: &mut Carrier| carrier.take_stirred().into_iter().collect::<Vec<_>>();
+        home.add(1);
+        carrier.follow_home(&home.0);
+        assert_eq!((named(&mut carrier), named(&mut carrier)), (vec![1], vec![]));
+        carrier.follow_home(&home.0);
+        assert_eq!(named(&mut carrier), [], "the stream is as it was");
+        carrier.tick();
+        assert_eq!(named(&mut carrier), [1], "what was proposed may be lost");
+        carrier.follow_group(1, &received(1));
+        assert_eq!(named(&mut carrier), [1]);
+        home.take(&GroupsCommand::Acknowledge { group: 1, number: 1 });
+        carrier.follow_home(&home.0);
+        named(&mut carrier);
+        carrier.tick();
+        assert_eq!(named(&mut carrier), []);
     }
 
     #[test]

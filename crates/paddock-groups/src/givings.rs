@@ -60,6 +60,11 @@ impl Givings {
         }
     }
 
+    /// Groups whose znodes the home group waits for, whether they are known here or not.
+    pub(crate) fn groups(&self) -> impl Iterator<Item = u32> {
+        self.awaited.values().map(|awaited| awaited.from)
+    }
+
     /// Groups whose znodes are awaited.
     pub(crate) fn from(&self) -> impl Iterator<Item = u32> {
         self.awaited.values().filter(|awaited| awaited.given.is_none()).map(|awaited| awaited.from)

@@ -11,7 +11,7 @@ use crate::away::{
 };
 use crate::marks::{Marks, RaisedStamps};
 use crate::turn::{Order, session_command};
-use crate::view::{GroupView, Groups};
+use crate::view::{GroupView, Groups, Replicas};
 
 /// Number of items above which a guest is told of them, whether it waits for anything or not.
 const ITEMS_MAX: usize = 256;
@@ -19,16 +19,21 @@ const ITEMS_MAX: usize = 256;
 /// Ticks after which nothing is kept for a guest that has acknowledged nothing.
 const SILENT_TICKS_MAX: u32 = 100;
 
+/// A group of this member, and a guest of it.
+type GroupAndGuest = (u32, MemberNumber);
+
 /// Guests of this member, each with its group.
 #[derive(Debug, Default)]
 pub struct Hosting {
-    guests: BTreeMap<(MemberNumber, u32), Hosted>,
+    guests: BTreeMap<GroupAndGuest, Hosted>,
     conns: BTreeMap<ConnId, HostedConn>,
     /// Connections that were given a number.
     conns_begun: u64,
     marks: Marks,
-    /// Something has come, or was applied, since the last turn.
-    is_changed: bool,
+    /// Guests from which something has come since the last turn, or for which something may have changed.
+    stirred: BTreeSet<GroupAndGuest>,
+    /// Guests to which something may have to be sent.
+    writing: BTreeSet<GroupAndGuest>,
 }
 
 /// A connection of a guest.
@@ -95,6 +100,11 @@ impl Hosted {
         self.unanswered.extend(numbers.into_iter().map(|number| (number, batch)));
     }
 
+    /// True if the guest waits for something that may come with any transaction of the home group.
+    fn waits(&self) -> bool {
+        !self.is_welcome || !self.held.is_empty() || !self.unanswered.is_empty() || self.awaited > self.told
+    }
+
     fn tell(&mut self, letter: &HostLetter) {
         self.push(letter.encode());
     }
@@ -110,7 +120,8 @@ impl Hosting {
     pub fn take_frame(&mut self, from: MemberNumber, group: u32, bytes: &[u8]) -> Option<Vec<ConnId>> {
         let frame = LineFrame::decode(bytes).ok()?;
         let mut gone = Vec::new();
-        let key = (from, group);
+        let key = (group, from);
+        self.stirred.insert(key);
         let known = self.guests.get(&key);
         if known.is_none_or(|hosted| hosted.line.name() != frame.line) {
             // Only its own beginning begins a line; the rest of a former one, or all of it, may come late.
@@ -128,7 +139,6 @@ impl Hosting {
                 self.conns.retain(|conn, _| !gone.contains(conn));
             }
         }
-        self.is_changed = true;
         let hosted = self.guests.get_mut(&key)?;
         for (number, letter) in hosted.line.receive(&frame) {
             match GuestLetter::decode(&letter) {
@@ -154,13 +164,12 @@ impl Hosting {
         (items, answers): (&[AppliedItem], &[RelayedAnswer]),
     ) {
         let zxid = state.zxid();
-        self.is_changed = true;
-        let Hosting { guests, conns, .. } = self;
+        let Hosting { guests, conns, stirred, .. } = self;
         for (_, outbox) in mail.iter_mut() {
             for (conn, parcel) in outbox.iter().filter(|(conn, _)| conn.is_of_guest()) {
                 // Another group's change of a znode whose children are watched here is not this guest's affair.
                 let Some(of) = conns.get(&conn).filter(|of| of.group == group) else { continue };
-                let Some(hosted) = guests.get_mut(&(of.guest, group)) else { continue };
+                let Some(hosted) = guests.get_mut(&(group, of.guest)) else { continue };
                 match parcel {
                     Parcel::Reply(slot, bytes) => {
                         if let Some(number) = hosted.asked.remove(&(conn, slot.0)) {
@@ -178,27 +187,32 @@ impl Hosting {
                 }
             }
         }
-        for ((_, of), hosted) in guests.iter_mut() {
-            if *of == group {
-                hosted.items.extend(items);
-            }
+        for (key, hosted) in guests.range_mut((group, MemberNumber::MIN)..=(group, MemberNumber::MAX)) {
+            hosted.items.extend(items);
+            stirred.insert(*key);
         }
         for answer in answers {
-            let guest = state.session_owner(answer.session).and_then(|owner| guests.get_mut(&(owner, group)));
+            let guest = state.session_owner(answer.session).and_then(|owner| guests.get_mut(&(group, owner)));
             if let Some(hosted) = guest.filter(|hosted| hosted.is_welcome) {
                 hosted.tell(&HostLetter::Relayed { answer: answer.clone() });
             }
         }
     }
 
+    /// The home group has applied something.
+    pub fn follow_home(&mut self) {
+        let waiting = self.guests.iter().filter(|(_, hosted)| hosted.waits());
+        self.stirred.extend(waiting.map(|(key, _)| *key));
+    }
+
     /// The state of a group, or of the home group, was replaced by another: what guests wait for, or watch, may have happened between them. Their connections
     /// are closed. Returns how they are called here.
     pub fn begin_anew(&mut self, group: u32) -> Vec<ConnId> {
         let mut gone = Vec::new();
-        for ((_, of), hosted) in self.guests.iter_mut().filter(|((_, of), _)| group == 0 || *of == group) {
-            if *of == group && hosted.is_welcome {
+        for (key, hosted) in self.guests.iter_mut().filter(|((of, _), _)| group == 0 || *of == group) {
+            self.stirred.insert(*key);
+            if key.0 == group && hosted.is_welcome {
                 hosted.tell(&HostLetter::LostAnswers);
-                self.is_changed = true;
             }
             for (there, here) in std::mem::take(&mut hosted.conns) {
                 hosted.abandon(here);
@@ -207,46 +221,39 @@ impl Hosting {
             }
         }
         self.conns.retain(|conn, _| !gone.contains(conn));
-        self.is_changed |= !gone.is_empty();
         gone
     }
 
     /// True if there may be something to do.
     pub fn has_work(&self) -> bool {
-        self.is_changed
+        !self.stirred.is_empty()
     }
 
     /// A tick has passed.
     pub fn tick(&mut self) {
         self.marks.tick();
         self.guests.values_mut().for_each(|hosted| hosted.line.tick());
-        self.is_changed |= !self.guests.is_empty();
+        self.stirred.extend(self.guests.keys());
     }
 
-    /// Does what can be done. Returns what is asked of the groups. `replicas` are those of this member, by the groups' numbers;
-    /// `clock` is the stamp of this moment, 0 if it is not known.
-    pub fn work(
-        &mut self,
-        replicas: &[Option<GroupView<'_>>],
-        member: MemberNumber,
-        clock: Zxid,
-    ) -> Vec<Order> {
-        self.is_changed = false;
+    /// Does what can be done. Returns what is asked of the groups. `replicas` are those of this member; `clock` is the stamp of this moment, 0 if it is not known.
+    pub fn work(&mut self, replicas: &dyn Replicas, member: MemberNumber, clock: Zxid) -> Vec<Order> {
         let none = Guests::default();
         let groups = Groups::new(replicas, member, &none).at(clock);
-        for (number, group) in groups.replicas() {
-            self.marks.follow(number, group.tree().zxid());
-        }
-        self.let_go(&groups);
+        self.marks.follow(|group| groups.get(group).map(|view| view.tree().zxid()));
+        let stirred = std::mem::take(&mut self.stirred);
+        self.let_go(&stirred, &groups);
         let (mut orders, mut raised) = (Vec::new(), RaisedStamps::default());
-        let Hosting { guests, conns, conns_begun, marks, .. } = self;
-        for ((guest, group), hosted) in guests {
-            let Some(view) = groups.get(*group) else { continue };
+        let Hosting { guests, conns, conns_begun, marks, writing, .. } = self;
+        for (group, guest) in stirred {
+            let Some(hosted) = guests.get_mut(&(group, guest)) else { continue };
+            writing.insert((group, guest));
+            let Some(view) = groups.get(group) else { continue };
             let mut turn = HostTurn {
                 groups,
                 view,
-                guest: *guest,
-                group: *group,
+                guest,
+                group,
                 orders: &mut orders,
                 marks,
                 raised: &mut raised,
@@ -258,22 +265,28 @@ impl Hosting {
         orders
     }
 
-    /// Keeps nothing for guests that have other hosts, or have acknowledged nothing for too long.
-    fn let_go(&mut self, groups: &Groups<'_>) {
-        let Hosting { guests, conns, .. } = self;
-        let gone = guests.extract_if(.., |(guest, group), hosted| {
-            let host = groups.get(*group).and_then(|view| view.tree().host_here(*guest));
-            hosted.is_welcome && host != Some(groups.member) || hosted.line.silent_ticks() >= SILENT_TICKS_MAX
-        });
-        for here in gone.flat_map(|(_, hosted)| hosted.conns.into_values()) {
-            conns.remove(&here);
-            groups.home().state.watches().drop_conn(here);
+    /// Keeps nothing for those of these guests that have other hosts, or have acknowledged nothing for too long.
+    fn let_go(&mut self, looked_at: &BTreeSet<GroupAndGuest>, groups: &Groups<'_>) {
+        let is_gone = |(group, guest): &GroupAndGuest, hosted: &Hosted| {
+            let host = || groups.get(*group).and_then(|view| view.tree().host_here(*guest));
+            let is_silent = hosted.line.silent_ticks() >= SILENT_TICKS_MAX;
+            is_silent || hosted.is_welcome && host() != Some(groups.member)
+        };
+        for key in looked_at {
+            if self.guests.get(key).is_none_or(|hosted| !is_gone(key, hosted)) {
+                continue;
+            }
+            let gone = self.guests.remove(key).map(|hosted| hosted.conns).unwrap_or_default();
+            for here in gone.into_values() {
+                self.conns.remove(&here);
+                groups.home().state.watches().drop_conn(here);
+            }
         }
     }
 
     /// A request of a guest was handed to a group, as a part of this batch.
     pub fn handed(&mut self, guest: MemberNumber, group: u32, batch: (Origin, u64)) {
-        if let Some(hosted) = self.guests.get_mut(&(guest, group)) {
+        if let Some(hosted) = self.guests.get_mut(&(group, guest)) {
             hosted.last_batch = Some(batch);
         }
     }
@@ -281,9 +294,10 @@ impl Hosting {
     /// Messages for guests, with their groups.
     pub fn frames(&mut self) -> Vec<(MemberNumber, u32, Vec<u8>)> {
         let mut frames = Vec::new();
-        for ((guest, group), hosted) in &mut self.guests {
+        for (group, guest) in std::mem::take(&mut self.writing) {
+            let Some(hosted) = self.guests.get_mut(&(group, guest)) else { continue };
             while let Some(frame) = hosted.line.next_frame() {
-                frames.push((*guest, *group, frame));
+                frames.push((guest, group, frame));
             }
         }
         frames

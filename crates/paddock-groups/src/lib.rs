@@ -32,4 +32,4 @@ pub use carrier::Carrier;
 pub use hosting::Hosting;
 pub use router::{HostChoice, ReadOnlyRequest, Router};
 pub use turn::Order;
-pub use view::GroupView;
+pub use view::{GroupView, Replicas};

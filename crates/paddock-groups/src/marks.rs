@@ -38,11 +38,9 @@ impl Marks {
         is_due
     }
 
-    /// A group's replica has come so far.
-    pub(crate) fn follow(&mut self, group: u32, zxid: Zxid) {
-        if self.by_group.get(&group).is_some_and(|asked| asked.at_least <= zxid) {
-            self.by_group.remove(&group);
-        }
+    /// Groups' replicas have come so far; `zxid` is that of a group whose replica is here.
+    pub(crate) fn follow(&mut self, zxid: impl Fn(u32) -> Option<Zxid>) {
+        self.by_group.retain(|group, asked| zxid(*group).is_none_or(|zxid| zxid < asked.at_least));
     }
 
     /// True if it was not asked for yet that a session may write in a group; it has been now.
@@ -123,9 +121,9 @@ mod tests {
         marks.tick();
         assert!(marks.is_start_due(1) && marks.is_attach_due(SessionId(7), 1));
         assert!(marks.is_due(1, Zxid(5)));
-        marks.follow(1, Zxid(4));
+        marks.follow(|group| (group == 1).then_some(Zxid(4)));
         assert!(!marks.is_due(1, Zxid(5)));
-        marks.follow(1, Zxid(5));
+        marks.follow(|group| (group == 1).then_some(Zxid(5)));
         assert!(marks.is_due(1, Zxid(5)));
     }
 }

@@ -7,6 +7,7 @@
 mod hosts;
 mod read_only;
 
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 
 use paddock_proto::{MemberNumber, Password, SessionId, Zxid};
@@ -20,13 +21,10 @@ use crate::marks::{Marks, RaisedStamps};
 use crate::moment::NewItems;
 use crate::turn::{HostQuestion, Order, Turn};
 use crate::under_way::{self, HandedBy, UnderWay};
-use crate::view::{GroupView, Groups};
+use crate::view::{GroupView, Groups, Replicas};
 
 pub use hosts::HostChoice;
 pub use read_only::ReadOnlyRequest;
-
-/// Replicas of the member, by their groups' numbers; `None` for a group that it does not have.
-type Replicas<'a> = &'a [Option<GroupView<'a>>];
 
 /// Ticks after a change of the map of slots within which the next one is expected: slots move in portions that follow each other.
 const MOVING_TICKS: u32 = 50;
@@ -37,6 +35,8 @@ pub struct Router {
     member: MemberNumber,
     are_reads_linearizable: bool,
     conversations: BTreeMap<ConnId, Conversation>,
+    /// Connections that have asked for something, by their sessions.
+    conns_of: BTreeMap<SessionId, BTreeSet<ConnId>>,
     /// Connections of sessions whose writes the home group relays.
     relaying: BTreeMap<SessionId, ConnId>,
     /// Inputs that have come and were not looked at.
@@ -60,6 +60,8 @@ pub struct Router {
     marks: Marks,
     /// Conversations for which something may have changed.
     ready: BTreeSet<ConnId>,
+    /// Conversations that go on when a group has come further, as they were after their last turn.
+    waiting: BTreeSet<ConnId>,
     /// Znodes lie in several groups; before that everything goes to the home group, and back from there, at once.
     are_spread: bool,
     /// They do since the last turn.
@@ -82,6 +84,8 @@ pub struct Router {
     lost_hosts: BTreeSet<u32>,
     /// There are groups that are not here.
     has_guests: bool,
+    /// Number of the home group's decisions about hosts that were looked at.
+    host_decisions: u64,
     /// Not all members have all groups: this one may come to serve others, and need hosts, or need them no more.
     are_groups_placed: bool,
     /// A tick has passed, and there may be groups that need a host, or need it no more.
@@ -131,6 +135,7 @@ impl Router {
             member,
             are_reads_linearizable,
             conversations: BTreeMap::new(),
+            conns_of: BTreeMap::new(),
             relaying: BTreeMap::new(),
             inputs: Vec::new(),
             claims: BTreeMap::new(),
@@ -143,6 +148,7 @@ impl Router {
             fence: Some(fence),
             marks: Marks::default(),
             ready: BTreeSet::new(),
+            waiting: BTreeSet::new(),
             are_spread: false,
             is_beginning: false,
             spread_from: Zxid(0),
@@ -154,6 +160,7 @@ impl Router {
             guests: Guests::default(),
             lost_hosts: BTreeSet::new(),
             has_guests: false,
+            host_decisions: 0,
             are_groups_placed: true,
             is_looking_for_hosts: false,
         }
@@ -204,13 +211,41 @@ impl Router {
     /// Keeps a request that goes to the home group until it is answered: its znode may go to another group meanwhile.
     fn pass_in(&mut self, input: ClientInput) -> ClientInput {
         let (conn, session) = asker(&input);
-        let one = self
-            .conversations
-            .entry(conn)
-            .or_insert_with(|| Conversation::new(conn, session, (Zxid(0), Zxid(0)), BTreeSet::new()));
-        one.set_session(session);
+        let begin = || Conversation::new(conn, SessionId::NONE, (Zxid(0), Zxid(0)), BTreeSet::new());
+        let one = self.conversations.entry(conn).or_insert_with(begin);
         one.keep(&input);
+        self.set_session(conn, session);
         input
+    }
+
+    /// A connection has asked for something in this session.
+    fn set_session(&mut self, conn: ConnId, session: SessionId) {
+        let Some(one) = self.conversations.get_mut(&conn).filter(|one| one.session() != session) else {
+            return;
+        };
+        let former = one.session();
+        one.set_session(session);
+        self.forget_conn_of(former, conn);
+        self.conns_of.entry(session).or_default().insert(conn);
+    }
+
+    fn forget_conn_of(&mut self, session: SessionId, conn: ConnId) {
+        if let Entry::Occupied(mut conns) = self.conns_of.entry(session) {
+            conns.get_mut().remove(&conn);
+            if conns.get().is_empty() {
+                conns.remove();
+            }
+        }
+    }
+
+    /// Ends the conversation of a connection.
+    fn end_conversation(&mut self, conn: ConnId) {
+        self.waiting.remove(&conn);
+        let Some(session) = self.conversations.remove(&conn).map(|one| one.session()) else { return };
+        self.forget_conn_of(session, conn);
+        if self.relaying.get(&session) == Some(&conn) {
+            self.relaying.remove(&session);
+        }
     }
 
     /// The home group's state says that znodes lie in several groups: with the next turn requests are routed. `told` is the largest zxid that clients may have
@@ -252,11 +287,7 @@ impl Router {
     /// The connection is gone, or is to be closed.
     fn forget(&mut self, conn: ConnId) {
         self.guests.forget(conn);
-        if let Some(gone) = self.conversations.remove(&conn)
-            && self.relaying.get(&gone.session()) == Some(&conn)
-        {
-            self.relaying.remove(&gone.session());
-        }
+        self.end_conversation(conn);
         self.claims.remove(&conn);
         self.came_by.forget(conn);
         self.ready.remove(&conn);
@@ -278,10 +309,7 @@ impl Router {
 
     /// The session comes back on another connection: nothing more is taken of those that it had. They are closed when that one has it.
     fn forget_session(&mut self, session: SessionId) {
-        let is_former = |(_, one): &(&ConnId, &Conversation)| one.session() == session;
-        let former: Vec<ConnId> =
-            self.conversations.iter().filter(is_former).map(|(conn, _)| *conn).collect();
-        for conn in former {
+        for conn in self.conns_of.get(&session).cloned().unwrap_or_default() {
             self.forget(conn);
             self.refused.insert(conn);
         }
@@ -297,6 +325,7 @@ impl Router {
     /// is taken.
     pub fn begin_anew(&mut self, serving: Vec<ConnId>) -> BTreeSet<ConnId> {
         self.inputs.clear();
+        self.is_looking_for_hosts = true;
         let conns: BTreeSet<ConnId> = self.conversations.keys().copied().chain(serving).collect();
         for conn in &conns {
             self.forget(*conn);
@@ -322,21 +351,20 @@ impl Router {
             }
             outbox.clear();
         }
-        self.pull_forward(&NewItems::new(group, items));
+        self.come_further(&NewItems::new(group, items));
         answers.into_iter().for_each(|answer| self.take_relayed(group, answer));
-        self.go_on_with_waiting();
         self.is_changed = true;
     }
 
-    /// A group has come further: those who wait for that go on.
-    fn go_on_with_waiting(&mut self) {
-        let waiting = self.conversations.iter().filter(|(_, one)| one.waits_for_more_than_answers());
-        self.ready.extend(waiting.map(|(conn, _)| *conn));
-    }
-
-    fn pull_forward(&mut self, items: &NewItems<'_>) {
+    /// A group has come further, and has applied these items: those who wait for that go on.
+    fn come_further(&mut self, items: &NewItems<'_>) {
+        self.ready.append(&mut self.waiting);
         if !items.is_empty() {
-            self.conversations.values_mut().for_each(|one| one.pull_forward(items));
+            for conn in &self.ready {
+                if let Some(one) = self.conversations.get_mut(conn) {
+                    one.pull_forward(items);
+                }
+            }
         }
     }
 
@@ -362,6 +390,7 @@ impl Router {
             Parcel::Reply(slot, bytes) => {
                 let known = self.conversations.get_mut(&conn);
                 if known.is_some_and(|one| one.take_reply(group, slot, bytes.into())) {
+                    self.ready.insert(conn);
                     return;
                 }
                 // Its connection is gone, or is about to be closed; of the home group it may also be one that came by no router, as in read-only mode.
@@ -380,6 +409,7 @@ impl Router {
                 let stamp = event_stamp(bytes).unwrap_or(home.unwrap_or_default());
                 let one = self.conversation(conn, home.unwrap_or_default(), || (0..groups).collect());
                 one.take_event(group, stamp, bytes.to_vec());
+                self.ready.insert(conn);
             }
             Parcel::Connected(connected, password) => {
                 self.passed.push(Passed::Connected(conn, connected, password));
@@ -388,6 +418,8 @@ impl Router {
             Parcel::Close => {
                 if self.conversations.get_mut(&conn).is_none_or(Conversation::end) {
                     self.close(conn);
+                } else {
+                    self.ready.insert(conn);
                 }
             }
         }
@@ -421,20 +453,21 @@ impl Router {
         self.ready.extend(waiting.map(|(conn, _)| *conn));
     }
 
-    /// Does what can be done: fills `out`, and returns what is asked of the groups that are here. `replicas` are those of this member as they are, by their groups'
-    /// numbers; `hosts` can be asked for the others. `clock` is the stamp of this moment, 0 if it is not known.
+    /// Does what can be done: fills `out`, and returns what is asked of the groups that are here. `replicas` are those of this member as they are; `hosts` says who
+    /// can be asked for the others. `clock` is the stamp of this moment, 0 if it is not known.
     pub fn work(
         &mut self,
-        replicas: &[Option<GroupView<'_>>],
-        hosts: &HostChoice,
+        replicas: &dyn Replicas,
+        hosts: HostChoice<'_>,
         clock: Zxid,
         out: &mut Outboxes,
     ) -> Vec<Order> {
         let mut guests = std::mem::take(&mut self.guests);
-        self.has_guests = !hosts.is_empty();
         let (mut orders, mut questions) = (Vec::new(), Vec::new());
-        if self.has_guests || !guests.is_empty() || self.is_looking_for_hosts {
+        if self.has_to_follow_hosts(replicas) {
             orders = self.follow_hosts((replicas, hosts), &mut guests);
+        }
+        if guests.has_news() {
             self.hear_hosts(replicas, &mut guests);
         }
         let groups = Groups::new(replicas, self.member, &guests).at(clock);
@@ -458,9 +491,7 @@ impl Router {
         for request in std::mem::take(&mut self.read_only) {
             self.answer_in_read_only(groups, &request, out);
         }
-        for (number, group) in groups.replicas() {
-            self.marks.follow(number, group.tree().zxid());
-        }
+        self.marks.follow(|group| groups.get(group).map(|view| view.tree().zxid()));
         self.follow_map(groups);
         let mut orders = self.settle_under_way(groups);
         orders.extend(self.let_return());
@@ -489,13 +520,15 @@ impl Router {
                 may_slots_move: self.moving_ticks > 0,
             };
             let is_over = conversation.go_on(&mut turn);
+            if conversation.waits_for_more_than_answers() {
+                self.waiting.insert(conn);
+            }
             if conversation.has_relays() {
                 self.relaying.insert(conversation.session(), conn);
             }
             if is_over {
                 // What its client has asked for behind that is not to be carried out.
-                self.relaying.remove(&conversation.session());
-                self.conversations.remove(&conn);
+                self.end_conversation(conn);
                 self.refused.insert(conn);
             }
         }
@@ -560,7 +593,7 @@ impl Router {
         if newest > self.map {
             self.map = newest;
             self.follow_spread(groups.points());
-            if groups.numbers().any(|group| groups.get(group).is_none()) {
+            if groups.numbers().any(|group| !groups.is_here(group)) {
                 self.close_moved_watchers(groups);
             }
             self.slots = groups.points().slot_maps();
@@ -610,12 +643,12 @@ impl Router {
     fn sort_in(&mut self, input: ClientInput, groups: &Groups<'_>) {
         let (conn, session) = asker(&input);
         let one = self.conversation_of_asker(conn, groups.home().tree().zxid(), groups);
-        one.set_session(session);
         match input {
             ClientInput::Write { request, op, command, .. } => one.ask_write(request, op, command),
             ClientInput::Read(read) => one.ask_read(read),
             other => unreachable!("{other:?} is no request"),
         }
+        self.set_session(conn, session);
         self.ready.insert(conn);
     }
 

@@ -1,5 +1,7 @@
 //! The groups of an ensemble, as a request sees them on one member: the states of those that are here, and how far each of all has come.
 
+use std::fmt::Debug;
+
 use paddock_proto::{MemberNumber, SessionId, Zxid};
 use paddock_state::State;
 use paddock_tree::{FeatureLevel, MultiOutcome, Origin, SplitPoint, SplitPoints, Tree};
@@ -36,11 +38,23 @@ impl<'a> GroupView<'a> {
     }
 }
 
+/// Replicas of a member, by the numbers of their groups. Each is looked at when it is asked for: a turn concerns few of many groups.
+pub trait Replicas: Debug {
+    /// Number of the ensemble's groups, with the home group.
+    fn count(&self) -> u32;
+
+    /// True if the member serves clients from a replica of the group.
+    fn has(&self, group: u32) -> bool;
+
+    /// That replica; `None` for a group of which there is none. Every member has the home group.
+    fn look(&self, group: u32) -> Option<GroupView<'_>>;
+}
+
 /// All groups by their numbers; the home group is the first, and every member has a replica of it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Groups<'a> {
-    /// Replicas of this member; `None` for a group that it does not have.
-    replicas: &'a [Option<GroupView<'a>>],
+    /// Replicas of this member.
+    replicas: &'a dyn Replicas,
     pub(crate) member: MemberNumber,
     /// Groups that hosts have for this member.
     guests: &'a Guests,
@@ -49,11 +63,7 @@ pub(crate) struct Groups<'a> {
 }
 
 impl<'a> Groups<'a> {
-    pub(crate) fn new(
-        replicas: &'a [Option<GroupView<'a>>],
-        member: MemberNumber,
-        guests: &'a Guests,
-    ) -> Groups<'a> {
+    pub(crate) fn new(replicas: &'a dyn Replicas, member: MemberNumber, guests: &'a Guests) -> Groups<'a> {
         Groups { replicas, member, guests, clock: Zxid(0) }
     }
 
@@ -63,7 +73,7 @@ impl<'a> Groups<'a> {
     }
 
     pub(crate) fn home(&self) -> GroupView<'a> {
-        self.replicas[0].expect("every member has the home group")
+        self.get(0).expect("every member has the home group")
     }
 
     pub(crate) fn points(&self) -> &'a SplitPoints {
@@ -76,27 +86,33 @@ impl<'a> Groups<'a> {
     }
 
     pub(crate) fn numbers(&self) -> std::ops::Range<u32> {
-        0..self.replicas.len() as u32
+        0..self.replicas.count()
+    }
+
+    /// True for a group whose replica is here.
+    pub(crate) fn is_here(&self, group: u32) -> bool {
+        self.replicas.has(group)
     }
 
     /// The replica of a group that is here.
     pub(crate) fn get(&self, group: u32) -> Option<GroupView<'a>> {
-        self.replicas.get(group as usize).copied().flatten()
+        self.replicas.look(group)
     }
 
     /// Replicas that are here, by their groups' numbers.
     pub(crate) fn replicas(&self) -> impl Iterator<Item = (u32, GroupView<'a>)> {
-        (0..).zip(self.replicas).filter_map(|(group, view)| Some((group, (*view)?)))
+        let groups = *self;
+        self.numbers().filter_map(move |group| Some((group, groups.get(group)?)))
     }
 
     /// True for a group that a host has for this member.
     pub(crate) fn is_away(&self, group: u32) -> bool {
-        self.get(group).is_none() && self.guests.has(group)
+        self.guests.has(group) && !self.is_here(group)
     }
 
     /// True if a group can be asked: it is here, or has a host.
     pub(crate) fn can_ask(&self, group: u32) -> bool {
-        self.get(group).is_some() || self.guests.has(group)
+        self.is_here(group) || self.guests.has(group)
     }
 
     /// Level of a group's replica, here or at its host; 0 for a group that this member has neither yet.
@@ -146,7 +162,7 @@ impl<'a> Groups<'a> {
 
     /// True if the member is told what writes come to that are relayed to a group: it has a replica, or the group's host knows of it.
     pub(crate) fn tells_answers(&self, group: u32) -> bool {
-        self.get(group).is_some() || self.guests.is_welcome(group)
+        self.is_here(group) || self.guests.is_welcome(group)
     }
 
     /// True if a group, which is not here, is known to take this member's writes through a host.

@@ -30,6 +30,11 @@ impl Votes {
         self.awaited = awaited.map(|key| (key, known.get(&key).copied().unwrap_or_default())).collect();
     }
 
+    /// Groups whose votes are awaited.
+    pub(crate) fn awaited_groups(&self) -> impl Iterator<Item = u32> {
+        self.awaited.keys().map(|(_, group)| *group)
+    }
+
     /// A group's replica here has given these votes, on multis that are not settled there.
     pub(crate) fn are_given(&mut self, group: u32, votes: impl Iterator<Item = (i64, Vote)>) {
         let votes: BTreeMap<i64, Vote> = votes.collect();

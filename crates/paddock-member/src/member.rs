@@ -4,9 +4,11 @@
 //! written with one sync, what is committed is applied, and who waits for it is answered.
 
 mod between;
+mod group;
 mod leaving;
 mod others;
 mod routing;
+mod served;
 
 use std::sync::Arc;
 
@@ -24,13 +26,13 @@ use paddock_storage::{
 use paddock_tree::{FeatureLevel, UnknownLevel};
 
 use crate::config::HOME;
-use crate::group_state::GroupState;
 use crate::incoming::{self, Incoming, IncomingError};
 use crate::progress::Report;
 use crate::recovery::{self, Found, RecoveryError};
 use crate::snapshots::{Mark, Snapshots, Taken};
 use crate::{Clock, Config, Shell, StateLock};
 use crate::{addressed, diverged, identity};
+use group::MemberGroup;
 use leaving::LeftGroup;
 use routing::{MapFacts, RoutedState};
 
@@ -111,22 +113,6 @@ pub enum Work {
     Shortage,
 }
 
-/// A group of a member, and what the member does for it alone.
-#[derive(Debug)]
-struct MemberGroup {
-    number: GroupNumber,
-    group: Group,
-    effects: Effects,
-    snapshots: Snapshots,
-    incoming: Incoming,
-    /// A round whose records are in the log's buffer and not on disk.
-    unsynced: Option<u64>,
-    /// Writes that were applied since the member was started, those of its log included.
-    writes: u64,
-    /// The group's state; `None` for the home group, whose state the shell has.
-    own_state: Option<GroupState>,
-}
-
 /// Result of a round of work for one group, before the log is synced.
 enum GroupWork {
     Nothing,
@@ -146,6 +132,8 @@ pub struct Member {
     presence: Presence,
     /// The home group is the first.
     groups: Vec<MemberGroup>,
+    /// Groups, by their places, that may have something to do: a round does not look at the others. The home group always may.
+    stirred: Vec<bool>,
     log: Log,
     disk: Arc<dyn Disk>,
     /// While the disk is full, or descriptors are lacking.
@@ -205,10 +193,12 @@ impl Member {
             unsynced: None,
             writes: replayed.commands,
             own_state: None,
+            joining_term: None,
         };
         let mut member = Member {
             presence,
             groups: vec![home],
+            stirred: vec![true],
             config,
             log,
             disk,
@@ -238,7 +228,18 @@ impl Member {
 
     /// The group at this place, at work.
     fn replica(&mut self, at: usize) -> Replica<'_> {
+        self.stir(at);
         Replica::new(&mut self.presence, &mut self.groups[at].group)
+    }
+
+    /// The group at this place may have something to do.
+    fn stir(&mut self, at: usize) {
+        self.stirred[at] = true;
+    }
+
+    /// True if a round of work has to look at the group at this place.
+    fn is_stirred(&self, at: usize) -> bool {
+        at == 0 || self.stirred[at]
     }
 
     /// Gives all groups the same input.
@@ -342,6 +343,8 @@ impl Member {
     /// To be called each [`Member::TICK_MS`].
     pub fn tick(&mut self, shell: &mut impl Shell) -> Result<(), MemberError> {
         let now = shell.now();
+        #[cfg(feature = "testing")]
+        self.check_rest(now);
         self.step_all(now, || Input::Tick);
         self.carrier.tick();
         self.router.iter_mut().for_each(Router::tick);
@@ -350,7 +353,7 @@ impl Member {
         if self.unmarked_since_ms.is_some_and(|since_ms| now.monotonic_ms - since_ms >= QUIET_MS) {
             self.mark()?;
         }
-        (0..self.groups.len()).for_each(|at| self.look_at_snapshots(at, shell));
+        self.look_at_snapshots(shell);
         if self.presence.has_groups_away() {
             self.leave_groups()?;
             self.found_new_groups(now);
@@ -361,12 +364,18 @@ impl Member {
         }
     }
 
-    /// Begins a snapshot of a group if it is time, or goes on with its own. A member takes one at a time.
-    fn look_at_snapshots(&mut self, at: usize, shell: &mut impl Shell) {
-        let under_way = self.groups.iter().position(|group| group.snapshots.is_under_way());
-        if under_way.is_some_and(|other| other != at) {
-            return;
+    /// Begins a snapshot of a group if it is time, or goes on with the one that is under way: a member takes one at a time.
+    fn look_at_snapshots(&mut self, shell: &mut impl Shell) {
+        let mut under_way = self.groups.iter().position(|group| group.snapshots.is_under_way());
+        for at in 0..self.groups.len() {
+            if under_way.is_none_or(|group| group == at) {
+                self.look_at_snapshots_of(at, shell);
+                under_way = self.groups[at].snapshots.is_under_way().then_some(at);
+            }
         }
+    }
+
+    fn look_at_snapshots_of(&mut self, at: usize, shell: &mut impl Shell) {
         let group = &mut self.groups[at];
         let mark = Mark { writes: group.writes, log_bytes: self.log.bytes() };
         let taken = group.snapshots.poll(group.own_state.as_ref(), shell, &self.disk, &self.config, mark);
@@ -393,12 +402,17 @@ impl Member {
         self.route(shell);
         let (mut is_short, mut has_answered, mut gathered) = (false, false, None);
         for at in 0..self.groups.len() {
+            if !self.is_stirred(at) {
+                continue;
+            }
+            self.stirred[at] = false;
             match self.work_for(at, shell)? {
-                GroupWork::Nothing => {}
+                GroupWork::Nothing => continue,
                 GroupWork::Answered => has_answered = true,
                 GroupWork::Shortage => is_short = true,
                 GroupWork::Gathered { is_idle } => gathered = Some(gathered.unwrap_or(true) && is_idle),
             }
+            self.stir(at);
         }
         // Messages of all groups to one member leave together.
         shell.flush();
@@ -418,6 +432,25 @@ impl Member {
         }
     }
 
+    /// Stops if a group that is left alone has something to do. With each tick, because this looks at all of them.
+    #[cfg(feature = "testing")]
+    fn check_rest(&mut self, now: Now) {
+        for at in 1..self.groups.len() {
+            if self.is_stirred(at) {
+                continue;
+            }
+            let MemberGroup { number, group, effects, unsynced, .. } = &mut self.groups[at];
+            Replica::new(&mut self.presence, group).collect(now, effects);
+            if !effects.foreign.is_empty() {
+                // That is the member's, and told to the group that is looked at first.
+                self.stir(at);
+                continue;
+            }
+            let is_at_rest = effects.is_empty() && effects.install.is_none() && unsynced.is_none();
+            assert!(is_at_rest, "{number:?} was left alone, and has something to do: {effects:?}");
+        }
+    }
+
     /// Carries out what a group asks for, but for the sync of the log.
     fn work_for(&mut self, at: usize, shell: &mut impl Shell) -> Result<GroupWork, MemberError> {
         let effects = &self.groups[at].effects;
@@ -426,8 +459,14 @@ impl Member {
             return Ok(GroupWork::Shortage);
         }
         if !is_held_up {
-            let MemberGroup { group, effects, .. } = &mut self.groups[at];
-            Replica::new(&mut self.presence, group).collect(shell.now(), effects);
+            let MemberGroup { number, group, effects, joining_term, .. } = &mut self.groups[at];
+            let mut replica = Replica::new(&mut self.presence, group);
+            replica.collect(shell.now(), effects);
+            let term = replica.joining_term().filter(|_| at > 0);
+            if term != *joining_term {
+                *joining_term = term;
+                self.carrier.stir(number.0);
+            }
         }
         let MemberGroup { effects, unsynced, .. } = &self.groups[at];
         let is_idle = effects.is_empty();
@@ -572,7 +611,8 @@ impl Member {
 
     /// Waits until the records of all groups are on disk. Nothing is acknowledged before.
     fn persist(&mut self, shell: &impl Shell) -> Result<(), MemberError> {
-        let is_due = self.groups.iter().any(|group| group.unsynced.is_some());
+        let mut places = (0..self.groups.len()).filter(|at| self.is_stirred(*at));
+        let is_due = places.any(|at| self.groups[at].unsynced.is_some());
         if !is_due || self.has_to_wait(shell) {
             return Ok(());
         }
@@ -588,7 +628,9 @@ impl Member {
         self.presence.synced(shell.sync_ms(began) * 1000);
         let now = shell.now();
         for at in 0..self.groups.len() {
-            if let Some(round) = self.groups[at].unsynced.take() {
+            if self.is_stirred(at)
+                && let Some(round) = self.groups[at].unsynced.take()
+            {
                 self.replica(at).step(now, Input::Persisted { round });
             }
         }

@@ -312,6 +312,7 @@ impl Draft {
             groups: FoundedGroups::default(),
             between_groups: BetweenGroups::default(),
             hosts: Hosts::default(),
+            host_decisions: 0,
             is_among_groups: false,
             are_znodes_spread: false,
             recent_children: RecentChildren::default(),

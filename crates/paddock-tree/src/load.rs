@@ -177,6 +177,7 @@ impl TreeLoader {
             are_znodes_spread: between_groups.are_znodes_spread(),
             between_groups,
             hosts,
+            host_decisions: 0,
             recent_children: RecentChildren::default(),
             applied_items: Vec::new(),
             relayed_answers: None,

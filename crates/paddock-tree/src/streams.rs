@@ -88,12 +88,19 @@ impl PendingItem {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Streams {
     by_group: BTreeMap<u32, ItemStream>,
+    /// Numbers of the last items and of the last acknowledged ones, added up over all streams. It only rises.
+    progress: u64,
 }
 
 impl Streams {
     /// The streams that have had an item.
     pub fn iter(&self) -> impl Iterator<Item = (u32, &ItemStream)> {
         self.by_group.iter().map(|(group, stream)| (*group, stream))
+    }
+
+    /// A number that is another one whenever a stream has changed, in all states of an ensemble.
+    pub fn progress(&self) -> u64 {
+        self.progress
     }
 
     /// The stream to a group, if it has had an item.
@@ -105,11 +112,14 @@ impl Streams {
         let mut bytes = Vec::with_capacity(item.encoded_len_about());
         item.encode(&mut bytes);
         self.by_group.entry(group).or_default().push(PendingItem { decided, bytes: bytes.into() });
+        self.progress += 1;
     }
 
     pub(crate) fn acknowledge(&mut self, group: u32, number: u64) {
         if let Some(stream) = self.by_group.get_mut(&group) {
+            let before = stream.acknowledged;
             stream.acknowledge(number);
+            self.progress += stream.acknowledged - before;
         }
     }
 
@@ -137,6 +147,7 @@ impl Streams {
                 StreamItem::decode(&mut Reader::new(item))?;
                 stream.push(PendingItem { decided, bytes: item.into() });
             }
+            streams.progress += stream.acknowledged + stream.last();
             let known = streams.by_group.insert(group as u32, stream);
             if known.is_some() {
                 return Err(DecodeError::UnknownValue { field: "group of a stream", value: group });
@@ -184,9 +195,10 @@ mod tests {
         let mut bytes = Vec::new();
         streams.encode(&mut bytes);
         assert_eq!(Streams::decode(&mut Reader::new(&bytes)).as_ref(), Ok(&streams));
+        assert_eq!(streams.progress(), 4 + 1 + 2, "of five items two are acknowledged");
         streams.acknowledge(2, 4);
         streams.push(2, Zxid(7), &item("/e"));
-        assert_eq!(numbers(&streams, 2, 0), [5]);
+        assert_eq!((numbers(&streams, 2, 0), streams.progress()), (vec![5], 4 + 1 + 4 + 1));
     }
 
     #[test]

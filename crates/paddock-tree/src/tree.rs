@@ -61,6 +61,8 @@ pub struct Tree {
     /// Split points and streams, and the place that another group has reached in its stream.
     pub(crate) between_groups: BetweenGroups,
     pub(crate) hosts: Hosts,
+    /// Only this member's: number of decisions about hosts that were carried out on this state.
+    pub(crate) host_decisions: u64,
     /// There are split points, or stubs of them. It follows from `between_groups`.
     pub(crate) is_among_groups: bool,
     /// A command may be about a znode of another group. It follows from `between_groups`.
@@ -142,6 +144,7 @@ impl Tree {
             groups: FoundedGroups::default(),
             between_groups: BetweenGroups::default(),
             hosts: Hosts::default(),
+            host_decisions: 0,
             is_among_groups: false,
             are_znodes_spread: false,
             recent_children: RecentChildren::default(),

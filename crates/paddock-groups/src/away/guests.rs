@@ -1,6 +1,6 @@
 //! A member as the guest of groups that it does not have: what it has asked their hosts, and what they have said.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use paddock_proto::{MemberNumber, SessionId, Zxid};
 use paddock_state::{ConnId, Slot};
@@ -19,6 +19,10 @@ pub(crate) struct Guests {
     /// Name of the last line that was begun, or of a later one that a host knows.
     newest: LineName,
     by_group: BTreeMap<u32, Guest>,
+    /// Groups whose hosts have said something that was not looked at.
+    heard: BTreeSet<u32>,
+    /// Groups whose hosts may have to be sent something.
+    writing: BTreeSet<u32>,
 }
 
 /// One group at its host.
@@ -32,6 +36,8 @@ struct Guest {
     level: Zxid,
     /// Questions that are under way, by the numbers of their letters.
     asked: BTreeMap<u64, PendingQuestion>,
+    /// Connections that the host has been told of.
+    conns: BTreeSet<ConnId>,
     /// Sessions whose writes the group takes through the host, with the numbers of their moves.
     attended: BTreeMap<SessionId, u32>,
     outcomes: BTreeMap<SessionId, MultiOutcome>,
@@ -108,6 +114,7 @@ impl Guests {
             zxid: Zxid(0),
             level: Zxid(0),
             asked: BTreeMap::new(),
+            conns: BTreeSet::new(),
             attended: BTreeMap::new(),
             outcomes: BTreeMap::new(),
             awaited: Zxid(0),
@@ -146,10 +153,11 @@ impl Guests {
         letter: GuestLetter,
         asked: PendingQuestion,
     ) -> Option<(LineName, u64)> {
-        let guest = self.by_group.get_mut(&group)?;
+        let guest = self.writing_to(group)?;
         if asked.is_asked_once() && guest.asked.values().any(|other| *other == asked) {
             return None;
         }
+        guest.conns.extend(asked.conn());
         let number = guest.line.push(letter.encode());
         guest.asked.insert(number, asked);
         Some((guest.line.name(), number))
@@ -157,23 +165,33 @@ impl Guests {
 
     /// Tells a group's host something that it does not answer.
     pub(crate) fn tell(&mut self, group: u32, letter: GuestLetter) {
-        if let Some(guest) = self.by_group.get_mut(&group) {
+        if let Some(guest) = self.writing_to(group) {
             guest.line.push(letter.encode());
         }
     }
 
+    /// A group at its host, who may have to be sent something.
+    fn writing_to(&mut self, group: u32) -> Option<&mut Guest> {
+        let guest = self.by_group.get_mut(&group)?;
+        self.writing.insert(group);
+        Some(guest)
+    }
+
     /// The group is to come to a stamp.
     pub(crate) fn await_level(&mut self, group: u32, at_least: Zxid) {
-        if let Some(guest) = self.by_group.get_mut(&group).filter(|guest| guest.awaited < at_least) {
+        if let Some(guest) = self.writing_to(group).filter(|guest| guest.awaited < at_least) {
             guest.awaited = at_least;
             guest.line.push(GuestLetter::Level { at_least }.encode());
         }
     }
 
-    /// The connection is gone: its hosts keep nothing for it.
+    /// The connection is gone: hosts that know of it keep nothing for it.
     pub(crate) fn forget(&mut self, conn: ConnId) {
-        for guest in self.by_group.values_mut() {
-            guest.line.push(GuestLetter::Gone { conn }.encode());
+        for (group, guest) in &mut self.by_group {
+            if guest.conns.remove(&conn) {
+                guest.line.push(GuestLetter::Gone { conn }.encode());
+                self.writing.insert(*group);
+            }
         }
     }
 
@@ -198,28 +216,31 @@ impl Guests {
         }
         let is_of = |guest: &&mut Guest| guest.host == from && guest.line.name() == frame.line;
         let Some(guest) = self.by_group.get_mut(&group).filter(is_of) else { return true };
+        self.writing.insert(group);
         for (_, letter) in guest.line.receive(&frame) {
             match HostLetter::decode(&letter) {
                 Ok(letter) => guest.news.push_back(letter),
                 Err(_) => return false,
             }
+            self.heard.insert(group);
         }
         true
     }
 
     /// True if a host has said something that was not looked at.
     pub(crate) fn has_news(&self) -> bool {
-        self.by_group.values().any(|guest| !guest.news.is_empty())
+        !self.heard.is_empty()
     }
 
     /// The next thing that a host has said, in its order.
     pub(crate) fn next_news(&mut self) -> Option<(u32, NewsOfHost)> {
-        for (group, guest) in &mut self.by_group {
-            while let Some(letter) = guest.news.pop_front() {
-                if let Some(news) = guest.take(letter) {
-                    return Some((*group, news));
-                }
-            }
+        while let Some(group) = self.heard.first().copied() {
+            let guest = self.by_group.get_mut(&group);
+            let news = guest.and_then(|guest| std::iter::from_fn(|| guest.next_news()).flatten().next());
+            match news {
+                Some(news) => return Some((group, news)),
+                None => self.heard.remove(&group),
+            };
         }
         None
     }
@@ -227,9 +248,10 @@ impl Guests {
     /// Messages for hosts, with their groups.
     pub(crate) fn frames(&mut self) -> Vec<(MemberNumber, u32, Vec<u8>)> {
         let mut frames = Vec::new();
-        for (group, guest) in &mut self.by_group {
+        for group in std::mem::take(&mut self.writing) {
+            let Some(guest) = self.by_group.get_mut(&group) else { continue };
             while let Some(frame) = guest.line.next_frame() {
-                frames.push((guest.host, *group, frame));
+                frames.push((guest.host, group, frame));
             }
         }
         frames
@@ -238,6 +260,7 @@ impl Guests {
     /// A tick has passed.
     pub(crate) fn tick(&mut self) {
         self.by_group.values_mut().for_each(|guest| guest.line.tick());
+        self.writing.extend(self.by_group.keys());
     }
 
     /// Forgets sessions that are over.
@@ -255,6 +278,16 @@ impl Guests {
 }
 
 impl PendingQuestion {
+    /// The connection that the host hears of by the question.
+    fn conn(&self) -> Option<ConnId> {
+        match self {
+            PendingQuestion::Request { conn, .. } | PendingQuestion::Parts { conn, .. } => Some(*conn),
+            PendingQuestion::Outcome { .. }
+            | PendingQuestion::Attend { .. }
+            | PendingQuestion::Submit { .. } => None,
+        }
+    }
+
     /// True for questions that are not asked again while they are under way.
     fn is_asked_once(&self) -> bool {
         matches!(
@@ -265,6 +298,12 @@ impl PendingQuestion {
 }
 
 impl Guest {
+    /// Takes the next letter of the host: `Some(None)` if it says nothing to others.
+    fn next_news(&mut self) -> Option<Option<NewsOfHost>> {
+        let letter = self.news.pop_front()?;
+        Some(self.take(letter))
+    }
+
     fn take(&mut self, letter: HostLetter) -> Option<NewsOfHost> {
         match letter {
             HostLetter::Welcome { zxid, level } => {
@@ -321,5 +360,28 @@ impl Guest {
     fn come_to(&mut self, zxid: Zxid, level: Zxid) {
         self.zxid = self.zxid.max(zxid);
         self.level = self.level.max(level);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_a_connection_that_is_gone_those_hosts_hear_that_know_of_it() {
+        let mut guests = Guests::default();
+        for group in 1..=3 {
+            guests.begin(group, 9, 1);
+        }
+        let conn = ConnId::new(0, 1);
+        let asked = PendingQuestion::Request { conn, slot: Slot(0) };
+        guests.ask(2, GuestLetter::Gone { conn: ConnId::new(0, 2) }, asked);
+        let written = |guests: &mut Guests| -> Vec<u32> {
+            guests.frames();
+            guests.forget(conn);
+            guests.writing.iter().copied().collect()
+        };
+        assert_eq!(written(&mut guests), [2]);
+        assert_eq!(written(&mut guests), [], "it knows that");
     }
 }

@@ -78,15 +78,19 @@ impl Conversation {
                 (failed_multi(writes.len(), *operation, *error), vec![(0, decided)])
             }
             MultiEnd::Done(_) => {
-                let outcomes: Vec<(u32, &MultiOutcome)> = turn.groups.numbers().filter_map(of).collect();
-                let done = done_multi(outcomes.iter().map(|(_, outcome)| *outcome));
-                let has_all =
-                    outcomes.iter().map(|(_, outcome)| outcome.results()).sum::<usize>() == writes.len();
-                if !has_all {
+                let asked: BTreeSet<u32> = self.requests[0].over_groups.iter().copied().chain([0]).collect();
+                let has_all = |outcomes: &[(u32, &MultiOutcome)]| {
+                    outcomes.iter().map(|(_, outcome)| outcome.results()).sum::<usize>() == writes.len()
+                };
+                let mut outcomes: Vec<(u32, &MultiOutcome)> = asked.into_iter().filter_map(of).collect();
+                if !has_all(&outcomes) {
+                    // Slots have moved since the multi was handed over: any group may have a part in it.
+                    outcomes = turn.groups.numbers().filter_map(of).collect();
+                }
+                if !has_all(&outcomes) {
                     let is_unknown = |group: &u32| groups.is_away(*group) && of(*group).is_none();
                     let over_groups = &mut self.requests[0].over_groups;
                     if !over_groups.iter().any(is_unknown) {
-                        // Slots have moved since the multi was handed over: any group may have a part in it.
                         over_groups.extend(groups.numbers().filter(is_unknown));
                     }
                     for group in over_groups.iter().copied().filter(is_unknown) {
@@ -94,7 +98,7 @@ impl Conversation {
                     }
                     return false;
                 }
-                (done, outcomes)
+                (done_multi(outcomes.iter().map(|(_, outcome)| *outcome)), outcomes)
             }
         };
         let stamps: Vec<(u32, Zxid)> =

@@ -1,23 +1,23 @@
 //! Groups that the member does not have: requests go to their hosts by letters, and answers and events come from there.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use paddock_proto::{GroupsCommand, MemberNumber, SessionId, Zxid, is_at_or_below};
 use paddock_state::{Client, ClientInput, ConnId};
 use paddock_tree::{Command, SplitPoint, Tree};
 
-use super::{Replicas, Router, watchers};
+use super::{Router, watchers};
 use crate::away::{GuestLetter, GuestRequest, Guests, NewsOfHost, PendingQuestion, SessionStanding};
 use crate::moment::NewItems;
 use crate::turn::{HostQuestion, Order, session_command};
 use crate::under_way::{HandedBy, UnderWay};
-use crate::view::{GroupView, Groups};
+use crate::view::{GroupView, Groups, Replicas};
 
 /// Watches of a member above which it does not look for those whose znodes have moved: it would keep clients waiting, and all connections that watch are closed.
 const WATCHES_LOOKED_AT_MAX: usize = 200_000;
 
-/// Members that can be the hosts of groups that are not here, the best ones first.
-pub type HostChoice = BTreeMap<u32, Vec<MemberNumber>>;
+/// Members that can be the hosts of a group that is not here, the best ones first.
+pub type HostChoice<'a> = &'a dyn Fn(u32) -> Vec<MemberNumber>;
 
 impl Router {
     /// Takes a message of a group's host.
@@ -32,22 +32,31 @@ impl Router {
         self.guests.frames()
     }
 
+    /// True if there may be groups that need a host, or another one, or need it no more.
+    pub(super) fn has_to_follow_hosts(&self, replicas: &dyn Replicas) -> bool {
+        self.is_looking_for_hosts
+            || !self.lost_hosts.is_empty()
+            || self.host_decisions != home_of(replicas).tree().host_decisions()
+    }
+
     /// Groups have other hosts, or none: those who wait for the former ones, or watch there, are closed, and their sessions go on.
     pub(super) fn follow_hosts(
         &mut self,
-        (replicas, choice): (Replicas<'_>, &HostChoice),
+        (replicas, choice): (&dyn Replicas, HostChoice<'_>),
         guests: &mut Guests,
     ) -> Vec<Order> {
-        let home = replicas[0].expect("every member has the home group");
+        let home = home_of(replicas);
         let mut orders = Vec::new();
+        self.host_decisions = home.tree().host_decisions();
+        self.has_guests = (1..replicas.count()).any(|group| !replicas.has(group));
         self.are_groups_placed = home.tree().groups().have_placement();
         if self.is_looking_for_hosts {
             guests.keep_sessions(|session| home.tree().session_timeout_ms(session).is_some());
         }
-        for (group, replica) in (0..).zip(replicas).skip(1) {
+        for group in 1..replicas.count() {
             let is_lost = self.lost_hosts.remove(&group) || guests.is_silent(group);
             let decided = home.tree().host_of(self.member, group);
-            if replica.is_some() {
+            if replicas.has(group) {
                 if guests.has(group) {
                     guests.end(group);
                     self.close_those_of(group, home);
@@ -61,7 +70,7 @@ impl Router {
                 // The member may have had a replica until now.
                 self.close_those_of(group, home);
             }
-            let Some(candidates) = choice.get(&group) else { continue };
+            let candidates = choice(group);
             if let Some(host) = decided.filter(|host| guests.host(group) != Some(*host) || is_lost) {
                 guests.begin(group, host, home.origin.incarnation);
                 self.close_those_of(group, home);
@@ -94,7 +103,7 @@ impl Router {
     /// spread before, are closed, and their clients set their watches again.
     pub(super) fn close_moved_watchers(&mut self, groups: &Groups<'_>) {
         let (points, before) = (groups.points(), &self.slots);
-        let are_here = |former: u32, group: u32| groups.get(former).is_some() && groups.get(group).is_some();
+        let are_here = |former: u32, group: u32| groups.is_here(former) && groups.is_here(group);
         let newly_spread =
             |(point, now): &(&str, &SplitPoint)| !now.slots().is_home() && !before.is_spread(point);
         let newly_spread: Vec<&str> = points.iter().filter(newly_spread).map(|(point, _)| point).collect();
@@ -113,14 +122,13 @@ impl Router {
     }
 
     /// Takes everything that hosts have said, in its order.
-    pub(super) fn hear_hosts(&mut self, replicas: Replicas<'_>, guests: &mut Guests) {
+    pub(super) fn hear_hosts(&mut self, replicas: &dyn Replicas, guests: &mut Guests) {
         while let Some((group, news)) = guests.next_news() {
             let level = guests.level(group);
             let groups = Groups::new(replicas, self.member, guests);
             let unwatched = match news {
                 NewsOfHost::Further { items } => {
-                    self.pull_forward(&NewItems::new(group, &items));
-                    self.go_on_with_waiting();
+                    self.come_further(&NewItems::new(group, &items));
                     None
                 }
                 NewsOfHost::Reply { conn, slot, bytes } => {
@@ -170,11 +178,10 @@ impl Router {
     pub(super) fn write_letters(
         &mut self,
         (orders, questions): (Vec<Order>, Vec<(u32, HostQuestion)>),
-        replicas: Replicas<'_>,
+        replicas: &dyn Replicas,
         guests: &mut Guests,
     ) -> Vec<Order> {
-        let is_here = |group: u32| replicas.get(group as usize).is_some_and(Option::is_some);
-        let home = replicas[0].expect("every member has the home group").tree();
+        let (is_here, home) = (|group: u32| replicas.has(group), home_of(replicas).tree());
         questions.into_iter().for_each(|(group, question)| ask(group, question, home, guests));
         let mut rest = Vec::new();
         for order in orders {
@@ -202,6 +209,10 @@ impl Router {
         }
         rest
     }
+}
+
+fn home_of(replicas: &dyn Replicas) -> GroupView<'_> {
+    replicas.look(0).expect("every member has the home group")
 }
 
 /// The letter about a request of a client.

@@ -3,7 +3,7 @@
 use paddock_replica::{OtherGroup, Replica};
 use paddock_storage::GroupNumber;
 
-use super::{Member, MemberGroup};
+use super::Member;
 
 impl Member {
     /// A group has applied something, or its state is another one.
@@ -14,23 +14,27 @@ impl Member {
         }
     }
 
-    /// Proposes what the groups that this member leads are to have of each other. To be called when one of them has applied something, and with each tick.
+    /// Proposes what the groups that this member leads are to have of each other, as far as there may be anything. To be called when one of them has applied
+    /// something, and with each tick.
     pub(super) fn carry_between_groups(&mut self) {
         for number in self.carrier.awaited_groups() {
             if let Some(at) = self.place_of(GroupNumber(number)) {
                 self.follow_received(at);
             }
         }
-        let Member { presence, groups, carrier, .. } = self;
-        let (home, others) = groups.split_first_mut().expect("the home group is the first");
-        for MemberGroup { number: GroupNumber(number), group, .. } in others {
-            let mut replica = Replica::new(presence, group);
+        for number in self.carrier.take_stirred() {
+            let Some(at) = self.place_of(GroupNumber(number)).filter(|at| *at > 0) else { continue };
+            self.stir(at);
+            let Member { presence, groups, carrier, .. } = self;
+            let (home, others) = groups.split_first_mut().expect("the home group is the first");
+            let mut replica = Replica::new(presence, &mut others[at - 1].group);
             let Some(term) = replica.joining_term() else { continue };
-            carrier.propose_items(*number, term, |command| replica.announce_between_groups(command));
+            carrier.propose_items(number, term, |command| replica.announce_between_groups(command));
             let mut home = Replica::new(presence, &mut home.group);
-            carrier.propose_answers(*number, term, |command| home.submit_between_groups(command));
+            carrier.propose_answers(number, term, |command| home.submit_between_groups(command));
         }
-        let mut home = Replica::new(presence, &mut home.group);
+        let Member { presence, groups, carrier, .. } = self;
+        let mut home = Replica::new(presence, &mut groups[0].group);
         if let Some(term) = home.joining_term() {
             carrier.propose_missing(term, |command| home.announce_between_groups(command));
         }

@@ -5,7 +5,8 @@
 
 use paddock_storage::GroupNumber;
 
-use super::{Member, MemberError, MemberGroup};
+use super::group::MemberGroup;
+use super::{Member, MemberError};
 use crate::let_go::let_go;
 
 /// A group whose replica has ended, and of which there is something on the disk.
@@ -14,15 +15,6 @@ pub(super) struct LeftGroup {
     number: GroupNumber,
     /// Number of the last start of this member in the group.
     start: u64,
-}
-
-impl MemberGroup {
-    /// True if nothing of the group is on its way to the disk, or from another member.
-    fn is_at_rest(&self) -> bool {
-        let effects = &self.effects;
-        let is_idle = effects.is_empty() && effects.install.is_none() && effects.diverged_at.is_none();
-        is_idle && self.unsynced.is_none() && !self.snapshots.is_under_way()
-    }
 }
 
 impl Member {
@@ -61,6 +53,7 @@ impl Member {
         );
         self.carrier.forget_group(number.0);
         if let Some(at) = self.place_of(number) {
+            self.stirred.remove(at);
             let start = self.groups.remove(at).group.origin().incarnation;
             self.left.push(LeftGroup { number, start });
         }

@@ -17,7 +17,8 @@ use paddock_state::{Now, WatchTable};
 use paddock_storage::{GroupNumber, Index};
 use paddock_tree::Tree;
 
-use super::{Member, MemberGroup};
+use super::Member;
+use super::group::MemberGroup;
 use crate::group_state::GroupState;
 use crate::incoming::Incoming;
 use crate::recovery::FoundGroup;
@@ -124,7 +125,10 @@ impl Member {
         let (later, new): (Vec<NewGroup>, Vec<_>) = new.partition(|new| self.leaves(new.number));
         for new in new {
             match self.place_of(GroupNumber(new.number)) {
-                Some(at) => self.groups[at].group.note_founders(new),
+                Some(at) => {
+                    self.groups[at].group.note_founders(new);
+                    self.stir(at);
+                }
                 None => self.begin_new_group(new, now),
             }
         }
@@ -182,8 +186,10 @@ impl Member {
             unsynced: None,
             writes: replayed.commands,
             own_state: Some(GroupState::new(state)),
+            joining_term: None,
         };
         self.groups.insert(at, other);
+        self.stirred.insert(at, true);
         self.share_watches(at);
         self.follow_received(at);
     }

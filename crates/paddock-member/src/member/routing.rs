@@ -1,14 +1,15 @@
 //! The way of clients' requests to the groups, while znodes are spread over several: through the member's router.
 
-use paddock_groups::{GroupView, HostChoice, Order, ReadOnlyRequest, Router};
+use paddock_groups::{Order, ReadOnlyRequest, Router};
 use paddock_proto::{GroupsCommand, IdList, MemberNumber, OpCode, SessionId, Zxid};
 use paddock_replica::{HeldState, Input, Replica, Replicated};
 use paddock_state::{ClientInput, Now, Outboxes, QueuedRead};
 use paddock_storage::GroupNumber;
 use paddock_tree::{Command, Origin, Tree};
-use parking_lot::MutexGuard;
 
-use super::{Member, MemberGroup};
+use super::Member;
+use super::group::MemberGroup;
+use super::served::ServedReplicas;
 use crate::Shell;
 use crate::addressed::{self, LetterWay};
 
@@ -141,6 +142,9 @@ impl Member {
         let group = &self.groups[at];
         let (mut items, answers) =
             group.own_state.as_ref().map(|state| state.take_applied_items()).unwrap_or_default();
+        if at == 0 {
+            self.hosting.follow_home();
+        }
         let Some(router) = &mut self.router else {
             return self.mail.iter_mut().for_each(|(_, outbox)| outbox.clear());
         };
@@ -200,37 +204,19 @@ impl Member {
         }
         let now = shell.now();
         let Member { config, presence, groups, carrier, router, hosting, .. } = self;
-        // Clients are not served from a replica that only learns, nor from one that is to go.
-        let serving = groups.iter().filter(|group| presence.serves(group.number.0));
-        let others = serving.filter_map(|group| Some((group, group.own_state.as_ref()?.look())));
-        let others: Vec<(&MemberGroup, MutexGuard<'_, Replicated>)> = others.collect();
         let (mut orders, mut workers) = (Vec::new(), 1);
-        let (home_origin, clock) = (groups[0].group.origin(), presence.clock_stamp(now));
+        let clock = presence.clock_stamp(now);
         shell.change(|home, out| {
             workers = out.workers();
-            let (home_zxid, tree) = (home.tree().zxid(), home.tree());
-            let mut views: Vec<Option<GroupView<'_>>> = vec![None; tree.groups().count() as usize];
-            views[0] = Some(GroupView { state: home.state(), settled: Zxid(i64::MAX), origin: home_origin });
-            for (group, state) in &others {
-                let number = group.number.0;
-                let settled = carrier.settled(number, home_zxid);
-                let view = GroupView { state: state.state(), settled, origin: group.group.origin() };
-                // The home group's replica here may not know all groups yet whose replicas are.
-                if let Some(place) = views.get_mut(number as usize) {
-                    *place = Some(view);
-                }
-            }
+            let replicas = ServedReplicas::new(home, groups, presence, carrier);
             if hosting.has_work() {
-                orders = hosting.work(&views, config.member, clock);
+                orders = hosting.work(&replicas, config.member, clock);
             }
             if let Some(router) = router.as_mut().filter(|router| router.has_work()) {
-                let absent = (0..).zip(&views).filter(|(_, view)| view.is_none()).map(|(number, _)| number);
-                let hosts: HostChoice =
-                    absent.map(|group| (group, presence.hosts_of(tree, group, now))).collect();
-                orders.extend(router.work(&views, &hosts, clock, out));
+                let hosts = |group| presence.hosts_of(home.tree(), group, now);
+                orders.extend(router.work(&replicas, &hosts, clock, out));
             }
         });
-        drop(others);
         if self.mail.workers() != workers {
             self.mail = Outboxes::new(workers);
         }

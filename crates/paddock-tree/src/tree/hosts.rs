@@ -10,6 +10,11 @@ impl Tree {
         self.hosts.decided.get(&(guest, group)).copied()
     }
 
+    /// Number of decisions about hosts that were carried out on this state since it was made or loaded, if it is the home group's.
+    pub fn host_decisions(&self) -> u64 {
+        self.host_decisions
+    }
+
     /// The host that this group, which is not the home group, knows a member to have.
     pub fn host_here(&self, guest: MemberNumber) -> Option<MemberNumber> {
         self.hosts.received.get(&guest).copied()
@@ -54,6 +59,7 @@ impl Tree {
         let are_numbers = [guest, host].into_iter().all(|member| i32::try_from(member).is_ok());
         let is_new = self.host_of(guest, group).unwrap_or(guest) != host;
         if is_group && are_numbers && is_new {
+            self.host_decisions += 1;
             if guest == host {
                 self.hosts.decided.remove(&(guest, group));
             } else {

@@ -44,7 +44,7 @@ fn come_through(pair: &mut RoutedPair, floor: i64, member: u32) {
 pub(super) fn hosted() -> RoutedPair {
     let mut pair = attached();
     assert!(pair.other.tree_mut().admit(HOST, 1));
-    pair.is_away = true;
+    pair.place(true);
     decide_host(&mut pair, 40, HOST.member);
     come_through(&mut pair, 50, HOST.member);
     pair.work();
@@ -59,8 +59,7 @@ fn who_waits_for_a_group_that_goes_is_closed_and_comes_back_when_nothing_can_fol
     create(&mut pair, "/b/x");
     pair.work();
     pair.router.handed(SESSION, 1, (ORIGIN, 2));
-    pair.is_away = true;
-    pair.router.follow_placement();
+    pair.place(true);
     assert_eq!(pair.work(), [ToldClient::Close]);
     assert_eq!(wanted_host(&pair), Some(HOST.member));
     resume(&mut pair);
@@ -78,7 +77,7 @@ fn who_waits_for_a_group_that_goes_is_closed_and_comes_back_when_nothing_can_fol
 #[test]
 fn a_group_that_comes_back_takes_writes_when_it_takes_none_through_the_host() {
     let mut pair = hosted();
-    pair.is_away = false;
+    pair.place(false);
     pair.router.follow_placement();
     pair.work();
     assert_eq!(wanted_host(&pair), Some(ORIGIN.member));
@@ -98,11 +97,10 @@ fn a_group_that_comes_back_takes_writes_when_it_takes_none_through_the_host() {
 #[test]
 fn a_host_that_was_asked_for_while_the_group_was_away_is_needed_no_more() {
     let mut pair = attached();
-    pair.is_away = true;
-    pair.router.follow_placement();
+    pair.place(true);
     pair.work();
     assert_eq!(wanted_host(&pair), Some(HOST.member));
-    pair.is_away = false;
+    pair.place(false);
     pair.work();
     decide_host(&mut pair, 60, HOST.member);
     let is_given_up = |_| {
@@ -158,7 +156,7 @@ fn a_write_that_was_left_with_a_host_is_over_when_the_group_takes_none_through_i
         pair.work();
         pair.router.tick();
     }
-    pair.is_away = false;
+    pair.place(false);
     pair.router.follow_placement();
     assert_eq!(pair.work(), [ToldClient::Close]);
     resume(&mut pair);

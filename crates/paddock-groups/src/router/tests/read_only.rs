@@ -16,7 +16,7 @@ fn told_after(seen: Option<Zxid>, asked: &[(bool, bool)]) -> Vec<Option<Zxid>> {
     let views = [&home, &other].map(|state| Some(GroupView { state, settled, origin: ORIGIN }));
     let mut router = Router::new(MEMBER, false, (ORIGIN, 0));
     router.begin_spread(home.tree().zxid());
-    router.work(&views, &HostChoice::new(), Zxid(0), &mut Outboxes::new(1));
+    router.work(&views, &NO_HOSTS, Zxid(0), &mut Outboxes::new(1));
     let conn = ConnId::new(0, 1);
     seen.into_iter().for_each(|zxid| assert!(router.take(ClientInput::Seen { conn, zxid }).is_none()));
     let client = Client::new(conn, SessionId(7), &[]);
@@ -31,7 +31,7 @@ fn told_after(seen: Option<Zxid>, asked: &[(bool, bool)]) -> Vec<Option<Zxid>> {
         let read = QueuedRead::new(client.clone(), request, OpCode::Exists, path);
         router.take_read_only(ReadOnlyRequest::Read(read));
         let mut out = Outboxes::new(1);
-        router.work(&views, &HostChoice::new(), Zxid(0), &mut out);
+        router.work(&views, &NO_HOSTS, Zxid(0), &mut out);
         told.extend(out.iter_mut().flat_map(|(_, outbox)| outbox.iter()).map(|(_, parcel)| match parcel {
             Parcel::Reply(_, bytes) => crate::answer::zxid_of(bytes),
             _ => None,

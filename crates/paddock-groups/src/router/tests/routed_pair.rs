@@ -25,7 +25,7 @@ pub(super) struct RoutedPair {
     /// Another member, which can be the host of the other group and has the same states.
     hosting: Hosting,
     /// The member has no replica of the other group.
-    pub(super) is_away: bool,
+    is_away: bool,
     pub(super) conn: ConnId,
     asked: Slot,
     out: Outboxes,
@@ -86,6 +86,12 @@ impl RoutedPair {
         pair
     }
 
+    /// The member has no replica of the other group from now on, or has one.
+    pub(super) fn place(&mut self, is_away: bool) {
+        self.is_away = is_away;
+        self.router.follow_placement();
+    }
+
     /// Moves all slots of a split point to the other group: an entry with this floor decides that. The other group comes as far.
     pub(super) fn give(&mut self, path: &str, floor: i64) {
         self.between(0, floor, &GroupsCommand::Move { path, first: 0, last: SLOTS - 1, group: 1 });
@@ -135,6 +141,9 @@ impl RoutedPair {
             (state.tree_mut().take_applied_items(), state.tree_mut().take_relayed_answers());
         if group > 0 {
             self.hosting.take_mail((group, state.tree()), &mut mail, (&items, &answers));
+        }
+        if group == 0 {
+            self.hosting.follow_home();
         }
         let answers = if self.is_away { Vec::new() } else { answers };
         self.router.take_mail(group, &mut mail, (&items, answers), self.home.tree().zxid(), 2);
@@ -253,12 +262,11 @@ impl RoutedPair {
         let settled = self.carrier.settled(1, self.home.tree().zxid());
         let view = |state, settled, origin| Some(GroupView { state, settled, origin });
         let views = |origin| [view(&self.home, Zxid(i64::MAX), origin), view(&self.other, settled, origin)];
-        let (mut own, mut hosts) = (views(ORIGIN), HostChoice::new());
+        let mut own = views(ORIGIN);
         if self.is_away {
             own[1] = None;
-            hosts.insert(1, vec![HOST.member]);
         }
-        self.orders = self.router.work(&own, &hosts, Zxid(0), &mut self.out);
+        self.orders = self.router.work(&own, &|_| vec![HOST.member], Zxid(0), &mut self.out);
         let frames = if self.is_cut_off { Vec::new() } else { self.router.frames() };
         for (_, group, frame) in frames {
             self.hosting.take_frame(ORIGIN.member, group, &frame).unwrap();

@@ -51,6 +51,26 @@ impl Stage {
 }
 
 #[test]
+fn a_round_of_work_looks_at_the_groups_that_have_something_to_do() {
+    let mut stage = start(&MemDisk::new(1), GROUPS).unwrap();
+    for _ in 0..3 {
+        stage.pass_time().unwrap();
+    }
+    let looked_at = |stage: &Stage| -> Vec<usize> {
+        (1..stage.member.group_count()).filter(|at| stage.member.is_stirred(*at)).collect()
+    };
+    assert_eq!(looked_at(&stage), []);
+    let (mut begin, timeout) = (Vec::new(), 10_000_i32.to_be_bytes());
+    Command::encode(SessionId(9), 0, IdList::NONE, OpCode::CreateSession, &timeout, &mut begin);
+    stage.member.submit_to_group(2, &begin);
+    assert_eq!(looked_at(&stage), [2]);
+    stage.settle().unwrap();
+    assert_eq!(looked_at(&stage), []);
+    stage.member.tick(&mut stage.shell).unwrap();
+    assert_eq!(looked_at(&stage), [1, 2, 3]);
+}
+
+#[test]
 fn a_member_alone_founds_its_groups_once_and_leads_them_all() {
     let disk = MemDisk::new(1);
     let mut stage = start(&disk, GROUPS).unwrap();
