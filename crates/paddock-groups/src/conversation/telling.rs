@@ -26,7 +26,7 @@ impl Conversation {
     }
 
     /// The event of a watch on the children of a split point was told by the group that was first here. Its moment is that of the first change in any group. A watch that stays is
-    /// told of each change at its own moment.
+    /// told of each change at its own moment: where the client has one of both kinds, the event is that of both.
     pub(super) fn look_at_lists(&mut self, turn: &Turn<'_, '_>) {
         let (mut earlier, mut looked_at) = (Vec::new(), BTreeSet::new());
         let watches = turn.groups.home().state.watches();
@@ -42,12 +42,11 @@ impl Conversation {
                 let change = turn.groups.get(group)?.tree().first_child_change(point, *as_of)?;
                 Some(OrderMoment::of_child_change(group, change))
             });
-            earlier.extend(changes.min().filter(|first| *first < key.0).map(|first| (*key, first)));
+            earlier.extend(changes.min().filter(|first| *first < key.0).map(|first| (*key, first, stays)));
         }
-        for (key, first) in earlier {
-            if let Some(event) = self.events.remove(&key) {
-                self.events.insert((first, key.1), event);
-            }
+        for (key, first, stays) in earlier {
+            let event = if stays { self.events.get(&key).cloned() } else { self.events.remove(&key) };
+            self.events.extend(event.map(|event| ((first, key.1), event)));
         }
     }
 

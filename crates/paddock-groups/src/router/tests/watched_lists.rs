@@ -1,7 +1,7 @@
 //! Lists of split points that are watched, and reads of two groups.
 
 use paddock_proto::jute::{Reader, Writer};
-use paddock_proto::{Acl, GroupsCommand, OpCode, SessionId, SetWatches, Stat, Xid, Zxid, encode};
+use paddock_proto::{Acl, GroupsCommand, Id, OpCode, Perms, SessionId, SetWatches, Stat, Xid, Zxid, encode};
 use paddock_state::Client;
 use paddock_tree::Guess;
 
@@ -202,6 +202,33 @@ fn a_list_that_is_in_one_group_again_changes_when_it_does() {
 }
 
 /// The list was watched as that of a split point whose children were all in the home group, and that watch is gone.
+/// A client watches a list in both ways. Of the first change it is not told, because it may not read the znode yet: that uses the watch up that tells once, and the
+/// other one goes on.
+#[test]
+fn a_watch_that_stays_tells_of_a_change_behind_one_that_another_watch_did_not_tell() {
+    let mut pair = RoutedPair::new();
+    pair.give("/a", 10);
+    let ann = Id { scheme: "digest".into(), id: "ann:secret".into() };
+    let mut set = Vec::new();
+    set.put_string("/a");
+    let of_all = Acl { perms: Perms::CREATE, ..Acl::open() };
+    encode::put_acl(&mut set, &[Acl { perms: Perms::ALL, id: ann.clone() }, of_all]);
+    set.put_i32(-1);
+    pair.ask(OpCode::GetChildren, watched_list("/a"));
+    let mut body = Vec::new();
+    body.put_string("/a");
+    body.put_i32(0);
+    pair.ask(OpCode::AddWatch, body);
+    pair.write(0, 20, SessionId::NONE, OpCode::SetAcl, &set);
+    pair.send_items(21);
+    pair.create(1, 30, "/a/y");
+    pair.home.watches().identify(&Client::new(pair.conn, SESSION, &[ann]));
+    pair.create(1, 40, "/a/z");
+    pair.create(0, 50, "/j");
+    let told = pair.work();
+    assert!(told.contains(&ToldClient::Event(Some(Zxid(40)))), "{told:?}");
+}
+
 #[test]
 fn a_list_that_is_no_split_point_any_more_changes_when_it_does() {
     let mut pair = RoutedPair::new();
