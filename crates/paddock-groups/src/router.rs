@@ -162,7 +162,8 @@ impl Router {
             has_guests: false,
             host_decisions: 0,
             are_groups_placed: true,
-            is_looking_for_hosts: false,
+            // Who asks in the first moments of a process must not be taken for one who has waited for another host.
+            is_looking_for_hosts: true,
         }
     }
 
@@ -437,8 +438,8 @@ impl Router {
             || self.is_looking_for_hosts
     }
 
-    /// The member has come to serve other groups.
-    pub fn follow_placement(&mut self) {
+    /// The member has come to serve other groups, or has lost another member.
+    pub fn look_for_hosts(&mut self) {
         self.is_looking_for_hosts = true;
     }
 

@@ -299,7 +299,11 @@ impl Member {
         for input in inputs {
             match input {
                 Input::Peer { from, bytes } => self.take_message(now, from, bytes),
-                Input::LinkLost { peer } => self.step_all(now, || Input::LinkLost { peer }),
+                Input::LinkLost { peer } => {
+                    self.step_all(now, || Input::LinkLost { peer });
+                    // Another host is chosen at once: this one may be there again with the next tick, and know nothing of its guests.
+                    self.router.iter_mut().for_each(Router::look_for_hosts);
+                }
                 Input::StepDown => self.step_all(now, || Input::StepDown),
                 Input::Client(input) => self.take_from_client(now, input),
                 // What the process asks for concerns the home group.

@@ -101,6 +101,11 @@ impl Guests {
         self.by_group.get(&group).map(|guest| guest.host)
     }
 
+    /// Groups that a member has for this one.
+    pub(crate) fn at_host(&self, host: MemberNumber) -> impl Iterator<Item = u32> {
+        self.by_group.iter().filter(move |(_, guest)| guest.host == host).map(|(group, _)| *group)
+    }
+
     /// Begins anew with a group's host, which may be another one. `start` numbers the starts of this member's process. Nothing is known any more that was
     /// asked before.
     pub(crate) fn begin(&mut self, group: u32, host: MemberNumber, start: u64) {

@@ -27,6 +27,12 @@ impl Router {
         }
     }
 
+    /// Another process has taken the place of a member's: it knows nothing of what its guests have asked for, nor where their clients watch.
+    pub fn begin_anew_with(&mut self, host: MemberNumber) {
+        self.lost_hosts.extend(self.guests.at_host(host));
+        self.look_for_hosts();
+    }
+
     /// Messages for hosts, with their groups.
     pub fn frames(&mut self) -> Vec<(MemberNumber, u32, Vec<u8>)> {
         self.guests.frames()

@@ -11,7 +11,7 @@ use paddock_proto::{MemberNumber, Zxid};
 use paddock_replica::LogEntry;
 use paddock_replica::{
     Effects, Group, GroupStanding, HardState, MemberFacts, Membership, NewGroup, Recovered, Replayed,
-    Replica, Replicated, Standing, founders_of, raft_id,
+    Replica, Replicated, Standing, founders_of, member_number, raft_id,
 };
 use paddock_state::{Now, WatchTable};
 use paddock_storage::{GroupNumber, Index};
@@ -140,7 +140,7 @@ impl Member {
         for at in 1..self.groups.len() {
             self.share_watches(at);
         }
-        self.router.iter_mut().for_each(Router::follow_placement);
+        self.router.iter_mut().for_each(Router::look_for_hosts);
     }
 
     /// A group that the member serves tells its watches what changes. What a replica only learns, or applies before it goes, its clients are told by a host.
@@ -200,6 +200,9 @@ impl Member {
         for member in self.presence.take_successions() {
             let others = (0..self.groups.len()).filter(|at| *at != heard_at);
             others.for_each(|at| self.replica(at).note_restart(member));
+            if let (Some(router), Some(number)) = (&mut self.router, member_number(member)) {
+                router.begin_anew_with(number);
+            }
         }
     }
 

@@ -78,7 +78,7 @@ fn who_waits_for_a_group_that_goes_is_closed_and_comes_back_when_nothing_can_fol
 fn a_group_that_comes_back_takes_writes_when_it_takes_none_through_the_host() {
     let mut pair = hosted();
     pair.place(false);
-    pair.router.follow_placement();
+    pair.router.look_for_hosts();
     pair.work();
     assert_eq!(wanted_host(&pair), Some(ORIGIN.member));
     create(&mut pair, "/b/x");
@@ -157,7 +157,7 @@ fn a_write_that_was_left_with_a_host_is_over_when_the_group_takes_none_through_i
         pair.router.tick();
     }
     pair.place(false);
-    pair.router.follow_placement();
+    pair.router.look_for_hosts();
     assert_eq!(pair.work(), [ToldClient::Close]);
     resume(&mut pair);
     pair.work();

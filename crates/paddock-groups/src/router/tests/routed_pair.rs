@@ -89,7 +89,7 @@ impl RoutedPair {
     /// The member has no replica of the other group from now on, or has one.
     pub(super) fn place(&mut self, is_away: bool) {
         self.is_away = is_away;
-        self.router.follow_placement();
+        self.router.look_for_hosts();
     }
 
     /// Moves all slots of a split point to the other group: an entry with this floor decides that. The other group comes as far.
