@@ -5,7 +5,8 @@ mod on_disk;
 mod tails;
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, mpsc};
+use std::thread;
 
 use paddock_replica::{Cluster, HardState, LogEntry, Membership, Recovered, Replayed, Replicated, raft_id};
 use paddock_storage::snapshot::{self, Newest, SnapshotFile};
@@ -26,6 +27,11 @@ use crate::progress::Report;
 pub(crate) use on_disk::FoundGroup;
 use on_disk::GroupOnDisk;
 pub(crate) use tails::Tail;
+
+/// Bytes of a snapshot, decompressed, from which on a second thread reads ahead.
+const READ_AHEAD_FROM: u64 = 64 << 20;
+/// Blocks that are read ahead.
+const BLOCKS_AHEAD: usize = 4;
 
 /// Reason for which a data directory cannot be served.
 #[derive(Debug, thiserror::Error)]
@@ -301,6 +307,26 @@ fn refound(log: &mut Log, recovered: &mut Recovered, config: &Config, members: &
     Ok(())
 }
 
+/// Gives the blocks of a snapshot to `take`, while another thread reads and decompresses the next ones.
+fn read_ahead(
+    mut reader: SnapshotReader,
+    mut take: impl FnMut(Vec<u8>) -> Result<(), RecoveryError>,
+) -> Result<(), RecoveryError> {
+    let (to, blocks) = mpsc::sync_channel(BLOCKS_AHEAD);
+    thread::scope(|scope| {
+        scope.spawn(move || {
+            while let Some(block) = reader.next_block().transpose() {
+                let is_last = block.is_err();
+                // Who takes them may have refused one.
+                if to.send(block).is_err() || is_last {
+                    return;
+                }
+            }
+        });
+        blocks.into_iter().try_for_each(|block| take(block?))
+    })
+}
+
 pub(crate) fn load(
     disk: &dyn Disk,
     file: &SnapshotFile,
@@ -318,9 +344,17 @@ pub(crate) fn load_from(
     let (meta, items) = (reader.meta().clone(), reader.totals().items);
     let mut report = Report::start("loading snapshot", "bytes", clock);
     let (mut loader, mut pieces) = (TreeLoader::new(), PieceReader::default());
-    while let Some(block) = reader.next_block()? {
+    let mut take = |block: Vec<u8>| -> Result<(), RecoveryError> {
         pieces.block(&block, |piece| loader.block(piece)).map_err(failed)?;
         report.advance(block.len() as u64, clock);
+        Ok(())
+    };
+    if reader.totals().raw_bytes >= READ_AHEAD_FROM {
+        read_ahead(reader, take)?;
+    } else {
+        while let Some(block) = reader.next_block()? {
+            take(block)?;
+        }
     }
     if !pieces.is_whole() {
         return Err(RecoveryError::Incomplete { path: path.to_owned() });

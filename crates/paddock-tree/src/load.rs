@@ -26,9 +26,6 @@ use crate::snapshot::{
 use crate::store::{AclId, NodeId, Record, Store, ZnodeKind};
 use crate::tree::{QUOTA, SYSTEM_PATHS};
 
-/// Znodes that are given to their parents at a time: as many as memory can be asked about at once, or some more.
-const BOUND_TOGETHER: usize = 64;
-
 /// Errors of bytes that are not a snapshot.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LoadError {
@@ -276,22 +273,17 @@ impl TreeLoader {
     }
 
     fn bind_children(&mut self) -> Result<(), LoadError> {
-        let mut nodes = Vec::with_capacity(BOUND_TOGETHER);
-        for first in (1..self.ids.len()).step_by(BOUND_TOGETHER) {
-            nodes.clear();
-            for place in first..self.ids.len().min(first + BOUND_TOGETHER) {
-                let (id, number) = (NodeId::from_number(place as u32), self.ids[place]);
-                let parent = self.place_of(self.store.parent(id).number());
-                let parent = parent.ok_or(LoadError::NoParent(number))?;
-                if self.store.is_ephemeral(parent) {
-                    return Err(LoadError::EphemeralParent(number));
-                }
-                nodes.push((id, parent));
+        for place in 1..self.ids.len() {
+            let (id, number) = (NodeId::from_number(place as u32), self.ids[place]);
+            let parent = self.place_of(self.store.parent(id).number());
+            let parent = parent.ok_or(LoadError::NoParent(number))?;
+            if self.store.is_ephemeral(parent) {
+                return Err(LoadError::EphemeralParent(number));
             }
-            let adopted = self.store.adopt(&nodes);
-            adopted.map_err(|id| LoadError::RepeatedName(self.ids[id.number() as usize]))?;
+            self.store.bind(id, parent);
         }
-        Ok(())
+        let filled = self.store.fill_index();
+        filled.map_err(|id| LoadError::RepeatedName(self.ids[id.number() as usize]))
     }
 
     /// The place of a znode in the store. Where no number is missing, it is the number.

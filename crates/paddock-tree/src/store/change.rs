@@ -118,9 +118,13 @@ impl Store {
 
     /// Enters a node, whose parent and name are set and have this hash, into everything that must know of it.
     pub(super) fn attach(&mut self, id: NodeId, hash: NameHash) {
-        let parent = self.parent(id);
         self.index.insert(hash, id);
+        self.link(id);
+    }
 
+    /// Enters a node, whose parent and name are set, into everything that must know of it but the index.
+    pub(super) fn link(&mut self, id: NodeId) {
+        let parent = self.parent(id);
         let extra = self.extra_mut(parent);
         extra.children += 1;
         let second = std::mem::replace(&mut extra.first_child, id);

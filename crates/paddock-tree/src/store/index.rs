@@ -7,6 +7,7 @@
 mod shard;
 
 use std::hash::{BuildHasher, Hasher};
+use std::hint::black_box;
 
 use foldhash::quality::RandomState;
 
@@ -30,6 +31,13 @@ impl NameHash {
         self.0
     }
 
+    fn of(hasher: &RandomState, parent: NodeId, name: &[u8]) -> NameHash {
+        let mut hasher = hasher.build_hasher();
+        hasher.write_u32(parent.0);
+        hasher.write(name);
+        NameHash(hasher.finish())
+    }
+
     fn of_entry(self) -> EntryHash {
         self.0 as EntryHash
     }
@@ -51,10 +59,23 @@ impl Index {
     }
 
     pub(super) fn hash(&self, parent: NodeId, name: &[u8]) -> NameHash {
-        let mut hasher = self.hasher.build_hasher();
-        hasher.write_u32(parent.0);
-        hasher.write(name);
-        NameHash(hasher.finish())
+        NameHash::of(&self.hasher, parent, name)
+    }
+
+    /// The index in parts of about the same size, which can be filled at the same time.
+    pub(super) fn parts(&mut self, count: usize) -> Vec<IndexPart<'_>> {
+        let Index { shards, hasher } = self;
+        let (all, mut rest, mut first) = (shards.len(), &mut shards[..], 0);
+        let mut parts = Vec::with_capacity(count);
+        for number in 1..=count {
+            // As hashes are bent towards the last shards.
+            let fraction = number as f64 / count as f64;
+            let end = (fraction * (4.0 - fraction) / 3.0 * all as f64).round() as usize;
+            let (part, behind) = rest.split_at_mut(end - first);
+            parts.push(IndexPart { shards: part, first, hasher });
+            (rest, first) = (behind, end);
+        }
+        parts
     }
 
     /// The znode of this parent and name, which `is_it` recognises among others with a similar hash.
@@ -83,9 +104,62 @@ impl Index {
     }
 }
 
+/// Some of the shards of an index, which have the znodes with certain hashes.
+#[derive(Debug)]
+pub(super) struct IndexPart<'i> {
+    shards: &'i mut [Shard],
+    /// Number of the first of them.
+    first: usize,
+    hasher: &'i RandomState,
+}
+
+impl IndexPart<'_> {
+    /// The hash of a parent and a name, if it is one of this part.
+    pub(super) fn hash(&self, parent: NodeId, name: &[u8]) -> Option<NameHash> {
+        let hash = NameHash::of(self.hasher, parent, name);
+        (self.first..self.first + self.shards.len()).contains(&hash.shard()).then_some(hash)
+    }
+
+    /// Adds znodes; fails with the first one of which `is_double` says that another has its parent and its name.
+    pub(super) fn insert_all(
+        &mut self,
+        nodes: &[(NodeId, NameHash)],
+        is_double: impl Fn(NodeId, NodeId) -> bool,
+    ) -> Result<(), NodeId> {
+        let Self { shards, first, .. } = self;
+        let looked_at = nodes.iter().map(|(_, hash)| shards[hash.shard() - *first].look_at(hash.of_entry()));
+        black_box(looked_at.sum::<usize>());
+        for (id, hash) in nodes {
+            let shard = &mut shards[hash.shard() - *first];
+            if shard.find(hash.of_entry(), |other| is_double(*id, other)).is_some() {
+                return Err(*id);
+            }
+            shard.insert(hash.of_entry(), *id);
+        }
+        Ok(())
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn parts_have_all_hashes_once_and_about_as_many_each() {
+        for count in 1..=4 {
+            let mut index = Index::new();
+            let parts = index.parts(count);
+            let mut found = vec![0; count];
+            for n in 0..40_000_u32 {
+                let has = |part: &IndexPart<'_>| part.hash(NodeId(n % 7), &n.to_le_bytes()).is_some();
+                let places: Vec<usize> = (0..count).filter(|place| has(&parts[*place])).collect();
+                assert_eq!(places.len(), 1);
+                found[places[0]] += 1;
+            }
+            let even = 40_000 / count;
+            assert!(found.iter().all(|entries| even.abs_diff(*entries) < even / 20), "{found:?}");
+        }
+    }
 
     #[test]
     fn every_shard_is_used_and_the_last_twice_as_much_as_the_first() {

@@ -1,20 +1,31 @@
 //! Building a store from records, in the order in which they come: a child may come before its parent.
 //!
-//! First all nodes are placed, then each is given to its parent, then the whole is weighed.
+//! First all nodes are placed, then each is given to its parent, then all come into the index, then the whole is weighed. The last two take most of the time, and as many
+//! threads as there are processors where the store is large.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
+use std::thread;
 
 use paddock_proto::Acl;
 use smallvec::SmallVec;
 
 use super::acls::Acls;
+use super::ahead::{Ahead, TOGETHER};
 use super::blobs::Blobs;
-use super::index::{Index, NameHash};
+use super::index::{Index, IndexPart, NameHash};
 use super::journal::Journal;
 use super::node::{Node, NodeId};
 use super::sides::Sides;
 use super::slab::Slab;
 use super::{AclId, Record, Store, ZnodeKind, path_chars};
+
+/// Nodes of a store below which a second thread is not worth its while.
+const NODES_PER_THREAD: u32 = 500_000;
+/// Threads that are of use: they wait for the same memory.
+const THREADS_MAX: usize = 4;
+/// Nodes that are weighed at a time, so that what is read once is in the caches.
+const WEIGHED_TOGETHER: u32 = 1024;
 
 impl Store {
     /// Without a single node, not even a root: the first one placed becomes it.
@@ -90,21 +101,87 @@ impl Store {
         Ok(())
     }
 
+    /// Makes a placed node a child of another one. It is not in the index until `fill_index`.
+    pub(crate) fn bind(&mut self, id: NodeId, parent: NodeId) {
+        self.nodes[id.0].parent = parent;
+        self.link(id);
+    }
+
+    /// Puts all nodes into the index; fails with one whose parent has another child of its name.
+    pub(crate) fn fill_index(&mut self) -> Result<(), NodeId> {
+        let threads = self.threads();
+        self.fill_index_with(threads)
+    }
+
+    pub(super) fn fill_index_with(&mut self, threads: usize) -> Result<(), NodeId> {
+        let Store { nodes, blobs, index, .. } = self;
+        let (nodes, blobs) = (&*nodes, &*blobs);
+        let mut parts = index.parts(threads);
+        let own = parts.pop().expect("there is a part for each thread");
+        thread::scope(|scope| {
+            let begun: Vec<_> =
+                parts.into_iter().map(|part| scope.spawn(move || fill(part, nodes, blobs))).collect();
+            let filled = fill(own, nodes, blobs);
+            begun.into_iter().map(|one| one.join().expect("filling does not panic")).fold(filled, Result::and)
+        })
+    }
+
+    /// Threads that build this store together.
+    fn threads(&self) -> usize {
+        let processors = thread::available_parallelism().map_or(1, usize::from).min(THREADS_MAX);
+        processors.min((self.nodes.slots() / NODES_PER_THREAD) as usize).max(1)
+    }
+
     /// Counts the data and sums the digest, when every node has its parent; false when a node hangs on a ring of parents without
     /// a root. Goes through the nodes as they lie in memory, which a walk along the children would not.
     #[must_use]
     pub(crate) fn weigh(&mut self) -> bool {
-        let mut lengths = PathLengths::new(self.nodes.slots());
-        let (mut bytes, mut digest) = (0, 0u64);
-        let is_node = |id: &NodeId| !self.nodes[id.0].is_vacant();
-        for id in (0..self.nodes.slots()).map(NodeId).filter(is_node) {
-            let Some(length) = lengths.of(self, id) else { return false };
+        let threads = self.threads();
+        self.weigh_with(threads)
+    }
+
+    #[must_use]
+    pub(super) fn weigh_with(&mut self, threads: usize) -> bool {
+        let (store, slots) = (&*self, self.nodes.slots());
+        let mut lengths = PathLengths::new(slots);
+        let (bytes, digest) = thread::scope(|scope| {
+            // Lengths are a matter of one thread: those of parents come first. The others sum the digest; one alone does both.
+            let share = slots.div_ceil(threads.saturating_sub(1).max(1) as u32).max(1);
+            let shares = (0..slots).step_by(share as usize).map(|first| first..slots.min(first + share));
+            let summing: Vec<_> =
+                shares.take(threads - 1).map(|ids| scope.spawn(move || store.digest_of(ids))).collect();
+            let (mut bytes, mut digest) = (Some(0), 0u64);
+            for first in (0..slots).step_by(WEIGHED_TOGETHER as usize) {
+                let ids = first..slots.min(first + WEIGHED_TOGETHER);
+                bytes = bytes.zip(store.bytes_of(ids.clone(), &mut lengths)).map(|(sum, more)| sum + more);
+                if threads == 1 {
+                    digest = digest.wrapping_add(store.digest_of(ids));
+                }
+            }
+            let sums = summing.into_iter().map(|one| one.join().expect("summing does not panic"));
+            (bytes, sums.fold(digest, u64::wrapping_add))
+        });
+        self.digest = digest;
+        self.data_bytes = bytes.unwrap_or_default();
+        bytes.is_some()
+    }
+
+    fn ids(&self, slots: Range<u32>) -> impl Iterator<Item = NodeId> {
+        slots.map(NodeId).filter(|id| !self.nodes[id.0].is_vacant())
+    }
+
+    fn digest_of(&self, slots: Range<u32>) -> u64 {
+        self.ids(slots).fold(0, |sum, id| sum.wrapping_add(self.whole_digest(id)))
+    }
+
+    /// Characters of paths and bytes of data; `None` if a node is not below the root.
+    fn bytes_of(&self, slots: Range<u32>, lengths: &mut PathLengths) -> Option<u64> {
+        let mut bytes = 0;
+        for id in self.ids(slots) {
             // The root's path has a character too, but its children's paths do not hold it.
-            bytes += length.max(1) + self.data_len(id) as u64;
-            digest = digest.wrapping_add(self.whole_digest(id));
+            bytes += lengths.of(self, id)?.max(1) + self.data_len(id) as u64;
         }
-        (self.data_bytes, self.digest) = (bytes, digest);
-        true
+        Some(bytes)
     }
 
     fn name_chars(&self, id: NodeId) -> u64 {
@@ -115,6 +192,22 @@ impl Store {
     pub(crate) fn is_ephemeral(&self, id: NodeId) -> bool {
         matches!(self.kind(id), ZnodeKind::Ephemeral(_))
     }
+}
+
+/// Puts the nodes of a part into it.
+fn fill(mut part: IndexPart<'_>, nodes: &Slab<Node>, blobs: &Blobs) -> Result<(), NodeId> {
+    let key = |id: NodeId| (nodes[id.0].parent, blobs.name(nodes[id.0].blob));
+    let is_double = |id: NodeId, other: NodeId| key(id) == key(other);
+    let mut due = Ahead::new();
+    for id in (0..nodes.slots()).map(NodeId).filter(|id| *id != NodeId::ROOT && !nodes[id.0].is_vacant()) {
+        let (parent, name) = key(id);
+        due.extend(part.hash(parent, name).map(|hash| (id, hash)));
+        if due.len() == TOGETHER {
+            part.insert_all(&due, is_double)?;
+            due.clear();
+        }
+    }
+    part.insert_all(&due, is_double)
 }
 
 /// Characters in the path of each node, as far as they have been asked for; 0 for the root, which is there.

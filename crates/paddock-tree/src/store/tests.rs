@@ -32,25 +32,27 @@ fn step() -> impl Strategy<Value = StoreStep> {
     ]
 }
 
+/// The record of a root.
+const RECORD: Record<'static> = Record {
+    id: 0,
+    parent: 0,
+    acl: 0,
+    name: "",
+    data: None,
+    czxid: 0,
+    mzxid: 0,
+    pzxid: 0,
+    ctime_ms: 0,
+    mtime_ms: 0,
+    version: 0,
+    cversion: 0,
+    aversion: 0,
+    kind: ZnodeKind::Persistent,
+};
+
 fn rooted() -> Store {
     let mut store = Store::empty();
-    let root = Record {
-        id: 0,
-        parent: 0,
-        acl: 0,
-        name: "",
-        data: None,
-        czxid: 0,
-        mzxid: 0,
-        pzxid: 0,
-        ctime_ms: 0,
-        mtime_ms: 0,
-        version: 0,
-        cversion: 0,
-        aversion: 0,
-        kind: ZnodeKind::Persistent,
-    };
-    store.place(&root, AclId::OPEN);
+    store.place(&RECORD, AclId::OPEN);
     assert!(store.weigh());
     store
 }
@@ -175,4 +177,47 @@ fn looking_ahead_finds_nearly_all() {
     assert!(paths.iter().zip(store.look_ahead(&paths)).filter(is_right).count() > 1090);
     let absent = ["/0/10", "/x", "/x/y", "", "0"];
     assert!(store.look_ahead(&absent).into_iter().filter_map(NodeId::some).count() <= 1);
+}
+
+#[test]
+fn several_threads_build_the_same_store() {
+    let built = |threads: usize| {
+        let mut store = rooted();
+        for number in 1..5000_u32 {
+            let (parent, name) = (number.isqrt() % 100 * u32::from(number > 100), format!("n{number}"));
+            let record = Record { id: number, parent, name: &name, data: Some(b"data"), ..RECORD };
+            store.place(&record, AclId::OPEN);
+            store.bind(NodeId(number), NodeId(parent));
+        }
+        store.fill_index_with(threads).unwrap();
+        assert!(store.weigh_with(threads));
+        store
+    };
+    let one = built(1);
+    for threads in 1..=4 {
+        let store = built(threads);
+        assert_eq!((store.digest, store.data_bytes), (one.digest, one.data_bytes), "{threads} threads");
+        for id in (1..5000).map(NodeId) {
+            let found = store.child_of_hash(store.parent(id), store.name(id), store.hash(id));
+            assert_eq!(found, Some(id), "{threads} threads");
+        }
+        check(&store);
+        let mut doubled = built(threads);
+        doubled.place(&Record { id: 5000, name: "n7", ..RECORD }, AclId::OPEN);
+        doubled.bind(NodeId(5000), NodeId::ROOT);
+        doubled.index = super::index::Index::new();
+        assert_eq!(doubled.fill_index_with(threads), Err(NodeId(5000)), "{threads} threads");
+    }
+}
+
+#[test]
+fn a_ring_of_parents_is_found_by_any_number_of_threads() {
+    for threads in 1..=3 {
+        let mut store = rooted();
+        for (id, parent) in [(1, 2), (2, 1)] {
+            store.place(&Record { id, parent, name: "a", ..RECORD }, AclId::OPEN);
+        }
+        (1..=2).for_each(|id| store.bind(NodeId(id), NodeId(3 - id)));
+        assert!(!store.weigh_with(threads), "{threads} threads");
+    }
 }
