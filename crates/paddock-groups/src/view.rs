@@ -46,7 +46,7 @@ pub trait Replicas: Debug {
     /// True if the member serves clients from a replica of the group.
     fn has(&self, group: u32) -> bool;
 
-    /// That replica; `None` for a group of which there is none. Every member has the home group.
+    /// The replica from which the member serves clients of a group; `None` where [`Replicas::has`] is false. Every member has the home group's.
     fn look(&self, group: u32) -> Option<GroupView<'_>>;
 }
 
