@@ -224,6 +224,11 @@ impl Conversation {
         self.session
     }
 
+    /// True if the connection is to be closed behind what is answered already.
+    pub(crate) fn is_ending(&self) -> bool {
+        self.is_ending
+    }
+
     pub(crate) fn set_session(&mut self, session: SessionId) {
         self.session = session;
     }

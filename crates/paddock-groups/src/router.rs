@@ -308,9 +308,14 @@ impl Router {
         self.passed.push(Passed::Close(conn));
     }
 
-    /// The session comes back on another connection: nothing more is taken of those that it had. They are closed when that one has it.
+    /// The session comes back on another connection: nothing more is taken of those that it had. They are closed when that one has it, and at once if the session
+    /// has ended: the home group closes them no more.
     fn forget_session(&mut self, session: SessionId) {
         for conn in self.conns_of.get(&session).cloned().unwrap_or_default() {
+            if self.conversations.get(&conn).is_some_and(Conversation::is_ending) {
+                self.close(conn);
+                continue;
+            }
             self.forget(conn);
             self.refused.insert(conn);
         }

@@ -10,12 +10,26 @@ use std::collections::{BTreeMap, BTreeSet};
 use paddock_model::Wish;
 use paddock_proto::{SessionId, Write};
 use paddock_replica::{LogEntry, Role};
+use paddock_tree::Tree;
 
 use super::happened::Happened;
 use super::{Checked, ensure};
 use crate::time::{SimDuration, Time};
 
 const CHECKER: &str = "sessions";
+
+/// A settled member has connections of living sessions alone: who asks nothing more would never learn that its own is over.
+pub(crate) fn check_served(member: u8, tree: &Tree, served: impl Iterator<Item = SessionId>) -> Checked {
+    let mut served = served.filter(|session| *session != SessionId::NONE);
+    let ended = served.find(|session| tree.session_timeout_ms(*session).is_none());
+    ensure!(
+        ended.is_none(),
+        CHECKER,
+        "member {member} has a connection of session {}, which has ended",
+        ended.unwrap_or(SessionId::NONE)
+    );
+    Ok(())
+}
 
 #[derive(Debug, Default)]
 struct Pulse {

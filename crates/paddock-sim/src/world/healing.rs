@@ -8,7 +8,7 @@ use paddock_chance::Chance;
 use paddock_replica::Role;
 
 use super::{World, WorldEvent};
-use crate::checks::{Checked, agreement, ensure, ephemerals, watching};
+use crate::checks::{Checked, agreement, ensure, ephemerals, sessions, watching};
 use crate::client::{ClientLoad, SimClient};
 use crate::faults::End;
 use crate::machine::Machine;
@@ -183,6 +183,8 @@ impl World {
             ephemerals::check_owners(number, state.tree())?;
             let gone = self.clients.iter().flat_map(SimClient::abandoned);
             ephemerals::check_gone(number, state.tree(), gone)?;
+            let served = process.conns().map(|conn| process.session(conn));
+            sessions::check_served(number, state.tree(), served)?;
             if self.checks.spread.is_some() {
                 continue;
             }

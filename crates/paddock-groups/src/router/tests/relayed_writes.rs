@@ -1,10 +1,11 @@
 //! Writes of one session that go from group to group, and that the home group relays.
 
 use paddock_proto::{CreateMode, GroupsCommand, OpCode, SessionId, Zxid, encode};
+use paddock_state::{ClientInput, ConnId, Resumption};
 
 use super::handed_writes::{asked_of, attached, create};
 use super::placement::hosted;
-use super::routed_pair::{RoutedPair, ToldClient};
+use super::routed_pair::{RoutedPair, SESSION, ToldClient};
 
 /// Asks for creates of these znodes, and lets the router hand over what it can.
 fn ask(pair: &mut RoutedPair, paths: &[&str]) {
@@ -91,9 +92,8 @@ fn a_client_that_may_not_be_told_what_its_write_came_to_is_closed() {
     assert_eq!((0..3).flat_map(|_| pair.work()).collect::<Vec<_>>(), [ToldClient::Close]);
 }
 
-/// The end of the session has taken the watches along by which another group would have told of something earlier.
-#[test]
-fn nothing_is_told_of_a_watch_when_the_session_is_closed() {
+/// A client that watches in both groups has closed its session, and the other group has yet to end it: so the answer waits.
+fn closing_session() -> RoutedPair {
     let mut pair = attached();
     let mut body = Vec::new();
     encode::path_and_watch(&mut body, "/b", true);
@@ -114,10 +114,26 @@ fn nothing_is_told_of_a_watch_when_the_session_is_closed() {
     let mut mail = pair.carry_out_at_home(130);
     mail.close(pair.conn);
     pair.hear_home(mail);
-    assert_eq!(pair.work(), [], "the other group has yet to end the session");
+    assert_eq!(pair.work(), []);
+    pair
+}
+
+/// The end of the session has taken the watches along by which another group would have told of something earlier.
+#[test]
+fn nothing_is_told_of_a_watch_when_the_session_is_closed() {
+    let mut pair = closing_session();
     pair.send_items(140);
     pair.between(0, 140, &GroupsCommand::Mark { at_least: Zxid(140) });
     assert_eq!(pair.work(), [ToldClient::Answer, ToldClient::Close]);
+}
+
+/// The home group has closed the connection already, behind the answer that waits.
+#[test]
+fn the_connection_of_a_session_that_has_ended_is_closed_when_its_client_comes_back_on_another() {
+    let mut pair = closing_session();
+    let (conn, resumption) = (ConnId::new(0, 2), Resumption::keyed(SESSION, 1000));
+    pair.router.take(ClientInput::Resume { conn, resumption, may_only_read: false });
+    assert_eq!(pair.work(), [ToldClient::Close]);
 }
 
 #[test]
