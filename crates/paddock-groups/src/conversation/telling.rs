@@ -124,24 +124,25 @@ impl Conversation {
         is_later && event_in(event).is_some_and(|event| is_new(&event))
     }
 
-    /// True if the oldest request is asked again, and a write behind it was carried out before this moment.
-    fn has_overtaken_at(&self, at: OrderMoment) -> bool {
-        let is_earlier_write = |asked: &RoutedRequest| match &asked.stage {
-            RequestStage::Answered { answer, .. } => answer.moment.is_of_change() && answer.moment < at,
-            _ => false,
+    /// Moments of the writes behind the oldest request that are carried out. Its answer cannot come after any of them.
+    fn of_later_writes(&self) -> impl Iterator<Item = OrderMoment> {
+        let moment_of = |asked: &RoutedRequest| match &asked.stage {
+            RequestStage::Answered { answer, .. } => Some(answer.moment),
+            _ => None,
         };
-        self.has_overtaken && self.requests.iter().any(is_earlier_write)
+        self.requests.iter().skip(1).filter_map(moment_of).filter(|moment| moment.is_of_change())
+    }
+
+    /// True if the answer to the oldest request leaves before an event of this moment: it comes first, or that to a later write does.
+    fn is_answered_before(&self, at: OrderMoment) -> bool {
+        self.front_answer().is_some_and(|answer| answer.moment < at)
+            || self.of_later_writes().any(|moment| moment <= at)
     }
 
     /// Sends the next event, if it is its turn.
     pub(super) fn send_event(&mut self, turn: &mut Turn<'_, '_>) -> bool {
         let Some((at, _)) = self.events.keys().next().copied() else { return false };
-        // An answer of an earlier moment goes first.
-        if let Some(answer) = self.front_answer() {
-            if answer.moment < at {
-                return false;
-            }
-        } else if self.has_overtaken_at(at) {
+        if self.is_answered_before(at) {
             return false;
         }
         if self.is_of_unanswered_watch(turn) {
@@ -218,11 +219,11 @@ impl Conversation {
             groups.insert(moment.group);
         }
         let stamp = answer.zxid;
-        if self.events.keys().next().is_some_and(|(at, _)| *at <= moment)
-            || !self.are_at(&groups, stamp, turn)
-        {
+        let event_at = self.events.keys().next().map(|(at, _)| *at);
+        if event_at.is_some_and(|at| !self.is_answered_before(at)) || !self.are_at(&groups, stamp, turn) {
             return false;
         }
+        let place = self.of_later_writes().map(|later| later.place).fold(moment.place, Zxid::min);
         let sets_watch_in = self.front_answer().and_then(|answer| answer.sets_watch_in);
         if let Some(Err(refused)) = sets_watch_in.map(|group| self.begin_watch(group, turn)) {
             self.refuse(refused, turn);
@@ -233,7 +234,7 @@ impl Conversation {
             return false;
         };
         // Of what stands behind it up to its own stamp the client is yet to be told, here or elsewhere.
-        self.told = self.told.max(if groups.is_empty() { stamp } else { moment.place });
+        self.told = self.told.max(if groups.is_empty() { stamp } else { place });
         answer.set_zxid(self.told);
         turn.out.reply(self.conn, request.slot, |out| out.extend_from_slice(&answer.bytes));
         if let Some((place, event)) = answer.event {

@@ -76,19 +76,23 @@ fn the_home_group_takes_writes_behind_what_others_have_shown() {
     assert_eq!(asked_of(&pair, 0), [Some(Zxid(70)), None]);
 }
 
-/// The write was carried out with a later stamp, and in front of the decision's item: so it comes before the decision, and before what the event tells.
-#[test]
-fn an_event_waits_while_an_answer_can_have_an_earlier_moment() {
+/// A client that watches a znode of the home group.
+fn watching() -> RoutedPair {
     let mut pair = attached();
     pair.work();
     pair.create(1, 31, "/b/w");
     let mut watch = Vec::new();
     encode::path_and_watch(&mut watch, "/h", true);
     pair.ask(OpCode::GetData, watch);
-    create(&mut pair, "/b/x");
+    pair
+}
+
+/// The client's write is handed to the other group, which carries it out at 50. Behind it there comes what the home group decides at 40, and then changes what the client watches, at 45.
+fn write_in_front_of_decision(pair: &mut RoutedPair) {
+    create(pair, "/b/x");
     let is_handed = |_| {
         pair.work();
-        asked_of(&pair, 1).contains(&None)
+        asked_of(pair, 1).contains(&None)
     };
     assert!((0..4).any(is_handed));
     pair.carry_out_in_other(50);
@@ -103,7 +107,24 @@ fn an_event_waits_while_an_answer_can_have_an_earlier_moment() {
     assert_eq!(pair.work(), [], "the other group has yet to apply what was decided at 40");
     pair.send_items(60);
     pair.create(0, 61, "/h2");
+}
+
+/// The write was carried out with a later stamp, and in front of the decision's item: so it comes before the decision, and before what the event tells.
+#[test]
+fn an_event_waits_while_an_answer_can_have_an_earlier_moment() {
+    let mut pair = watching();
+    write_in_front_of_decision(&mut pair);
     assert_eq!(pair.work(), [ToldClient::Answer, ToldClient::Event(Some(Zxid(45)))]);
+}
+
+/// The sync has asked how far the groups have come, of which one has larger stamps than the change that the event tells of.
+#[test]
+fn an_event_waits_for_the_answer_to_an_earlier_write_that_stands_behind_another_one() {
+    let mut pair = watching();
+    pair.between(1, 48, &GroupsCommand::Mark { at_least: Zxid(48) });
+    pair.sync();
+    write_in_front_of_decision(&mut pair);
+    assert_eq!(pair.work(), [ToldClient::Answer, ToldClient::Answer, ToldClient::Event(Some(Zxid(45)))]);
 }
 
 #[test]

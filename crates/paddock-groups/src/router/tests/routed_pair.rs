@@ -1,7 +1,7 @@
 //! A router between a home group and one more, whose replicas come as far as a test lets them.
 
 use bytes::Bytes;
-use paddock_proto::jute::Reader;
+use paddock_proto::jute::{Reader, Writer};
 use paddock_proto::{CreateMode, GroupsCommand, IdList, OpCode, ReplyHeader, StreamItem, Xid, encode, frame};
 use paddock_state::{Client, QueuedRead, RequestId, State};
 use paddock_tree::{FeatureLevel, GroupFounders, RaisedLevel, SLOTS, Tree};
@@ -223,6 +223,22 @@ impl RoutedPair {
     pub(super) fn ask(&mut self, op: OpCode, body: Vec<u8>) {
         self.hand_in(op, body);
         assert!(matches!(self.work()[..], [ToldClient::Answer]));
+    }
+
+    /// The client asks for a sync, and both groups say how far they have come.
+    pub(super) fn sync(&mut self) {
+        let mut path = Vec::new();
+        path.put_string("/");
+        let slot = self.asked;
+        self.hand_in(OpCode::Sync, path);
+        self.work();
+        for group in 0..2 {
+            let (zxid, mut mail) = (self.home.tree().zxid(), Outboxes::new(1));
+            mail.reply(self.conn, slot, |out| {
+                frame::write(out, |out| ReplyHeader { xid: Xid(1), zxid, error: None }.encode(out));
+            });
+            self.router.take_mail(group, &mut mail, (&[], vec![]), zxid, 2);
+        }
     }
 
     fn next_request(&mut self) -> RequestId {
