@@ -65,7 +65,7 @@ pub(super) fn checked(layout: &Layout, stage: &str, list: &Path) -> Result<Stage
     junit(layout, (stage, "checked-java"), &compiled, &[NOT_CHECKED, NOT_KILLED], &variables)
 }
 
-/// Runs tests as part of a stage, with its ports. The reports and the log have a name of their own.
+/// Runs tests as part of a stage, with its ports. The reports have a name of their own; the log is that of the stage.
 fn junit(
     layout: &Layout,
     (stage, name): (&str, &str),
@@ -96,7 +96,7 @@ fn junit(
     for (variable, value) in variables.iter().chain(&kerberos) {
         java = java.env(variable, value);
     }
-    let status = java.log_to(&layout.log(name)).status()?;
+    let status = java.log_to(&layout.log(stage)).status()?;
 
     let mut counts = TestCounts::default();
     for report in files_in(&reports)? {

@@ -62,7 +62,7 @@ const MIRROR_SEEDS: &str = "0..300";
 /// Niceness of the simulator and its compilers: they take the time that the stages beside them leave.
 const NICENESS: u32 = 19;
 
-/// Compiles the benchmarks of the stage `instructions`, too: both are made of the same crates.
+/// Compiles the benchmarks of the stage `instructions`, too: both are made of the same crates. All runs write to the log that is shown if one of them fails.
 pub(super) fn simulator(layout: &Layout) -> Result<StageOutcome, Error> {
     let log = layout.log("simulator");
     let build = layout.nice_cargo(NICENESS).args(["build", "--profile", "sim"]);
@@ -70,10 +70,9 @@ pub(super) fn simulator(layout: &Layout) -> Result<StageOutcome, Error> {
     build.args(["--bin", "paddock-sim", "--bench", "instructions"]).log_to(&log).run()?;
     let ensembles = simulate(layout, &log, &["--seeds", SEEDS])?;
     let hosts = ["--members", "5", "--groups", "4", "--replicas", "3", "--seeds", HOST_SEEDS];
-    let hosts = simulate(layout, &layout.log("simulator-hosts"), &hosts)?;
-    let etcd = simulate(layout, &layout.log("simulator-etcd"), &["--etcd", "--seeds", ETCD_SEEDS])?;
-    let mirror = ["--mirror", "--seeds", MIRROR_SEEDS];
-    let mut mirror = simulate(layout, &layout.log("simulator-mirror"), &mirror)?;
+    let hosts = simulate(layout, &log, &hosts)?;
+    let etcd = simulate(layout, &log, &["--etcd", "--seeds", ETCD_SEEDS])?;
+    let mut mirror = simulate(layout, &log, &["--mirror", "--seeds", MIRROR_SEEDS])?;
     // Mistakes that do not fit the sources any more prove nothing.
     mirror.counts.passed += breaks::check(layout)? as u64;
     Ok(ensembles.and(hosts).and(etcd).and(mirror))
