@@ -2,6 +2,7 @@
 //!
 //! A directory that a start would refuse is refused here with the same words.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use paddock_proto::MemberNumber;
@@ -14,10 +15,11 @@ use paddock_storage::{GroupNumber, Index, Log, Record, SnapshotError, SnapshotMe
 use paddock_tree::Tree;
 
 use crate::config::{HOME, LOG_DIR, SNAPSHOT_DIR, snapshot_dir};
+use crate::entry_span::{EntrySpan, for_each_entry};
 use crate::identity;
 use crate::incoming;
 use crate::offline::{OfflineError, is_data_dir};
-use crate::recovery::{self, RecoveryError, Tail};
+use crate::recovery::{self, RecoveryError};
 
 /// The identity of a directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,8 +53,30 @@ pub struct InspectedLog {
     pub dir: PathBuf,
     pub files: Inspection,
     pub hard_state: HardState,
-    /// Entries that count: those that a later leader replaced are not among them.
-    pub entries: Vec<LogEntry>,
+    group: GroupNumber,
+    span: EntrySpan,
+}
+
+impl InspectedLog {
+    /// The first entry that counts: those that a later leader replaced do not.
+    pub fn first(&self) -> Option<Index> {
+        self.span.first()
+    }
+
+    /// The last entry that counts.
+    pub fn last(&self) -> Option<Index> {
+        self.span.last()
+    }
+
+    /// Reads the log once more, and gives the entries that count to `take`, by rising index.
+    pub fn for_each_entry(
+        &self,
+        disk: &dyn Disk,
+        take: &mut dyn FnMut(&LogEntry),
+    ) -> Result<(), OfflineError> {
+        let spans = BTreeMap::from([(self.group, &self.span)]);
+        Ok(for_each_entry(disk, &self.dir, &spans, &mut |_, entry| take(entry))?)
+    }
 }
 
 /// Everything that a directory holds.
@@ -113,17 +137,18 @@ fn verified(
 
 /// Reads the log of a group in a directory: that of a data directory, or its `log` alone. The home group is number 0.
 pub fn inspect_log(disk: &dyn Disk, dir: &Path, number: u32) -> Result<InspectedLog, OfflineError> {
-    let mut tail = Tail::default();
+    let (number, mut span, mut hard_state) =
+        (GroupNumber(number), EntrySpan::default(), HardState::default());
     let files = Log::inspect(disk, dir, &mut |record: Record<'_>| match record {
         Record::Entry { group, .. } | Record::HardState { group, .. } | Record::Base { group, .. }
-            if group != GroupNumber(number) => {}
-        Record::Entry { term, index, payload, .. } => tail.put(term, index, payload),
-        Record::Base { .. } => tail.clear(),
+            if group != number => {}
+        Record::Entry { term, index, .. } => span.put(term, index),
+        Record::Base { .. } => span.clear(),
         Record::HardState { payload, .. } => {
-            tail.hard_state = HardState::decode(payload).unwrap_or(tail.hard_state);
+            hard_state = HardState::decode(payload).unwrap_or(hard_state);
         }
     })?;
-    Ok(InspectedLog { dir: dir.to_owned(), files, hard_state: tail.hard_state, entries: tail.entries.into() })
+    Ok(InspectedLog { dir: dir.to_owned(), files, hard_state, group: number, span })
 }
 
 /// Reads all that a directory has of a group; the home group is number 0. The tree is that of the newest snapshot that is whole, or of the
@@ -162,7 +187,7 @@ pub fn inspect_directory(
             return Err(RecoveryError::LogLost { log_dir: log.dir, last, snapshot: path.clone() }.into());
         }
     }
-    let has_no_state = newest.is_none() && log.entries.is_empty();
+    let has_no_state = newest.is_none() && log.span.is_empty();
     // Of a group that was let go the log has the number of the last start.
     if has_no_state && group != HOME {
         return Err(OfflineError::NoSuchGroup { path: dir.to_owned(), group: number });

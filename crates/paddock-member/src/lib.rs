@@ -9,6 +9,7 @@ mod addressed;
 mod clock;
 mod config;
 mod diverged;
+mod entry_span;
 mod entry_stream;
 mod group_state;
 mod identity;

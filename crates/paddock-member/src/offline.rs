@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use paddock_proto::MemberNumber;
-use paddock_replica::{Cluster, HardState, LogEntry, Membership};
+use paddock_replica::{Cluster, HardState, Membership};
 use paddock_state::Now;
 use paddock_storage::disk::Disk;
 use paddock_storage::snapshot::{self, Newest, SnapshotFile};
@@ -14,13 +14,14 @@ use paddock_storage::{
     DirLock, GroupNumber, Index, LockError, Log, LogError, LogOptions, Record, SnapshotError, SnapshotMeta,
     SnapshotReader, SnapshotWriter, Term,
 };
-use paddock_tree::{FeatureLevel, Tree};
+use paddock_tree::Tree;
 
 use crate::config::{HOME, LOG_DIR, SNAPSHOT_DIR, snapshot_dir};
+use crate::entry_span::EntrySpan;
 use crate::identity::{self, IdentityError};
 use crate::incoming::IncomingError;
 use crate::pieces::PieceWriter;
-use crate::recovery::{self, RecoveryError, Tail};
+use crate::recovery::{self, RecoveryError};
 use crate::whole::{AllFiles, DirectoryState, GroupFiles};
 
 /// Entry and term that the history of a made directory begins behind. No member without data may take its own first entry, which
@@ -198,16 +199,18 @@ pub fn read_directory(
         return Err(OfflineError::NotADataDir { path: dir.to_owned() });
     }
     let _lock = DirLock::acquire(disk, dir)?;
-    let groups = group_files(disk, dir, &log_dir.unwrap_or(dir).join(LOG_DIR))?;
-    let home = groups[&HOME].end(disk)?;
-    if home.has_all_znodes() {
-        return Ok(DirectoryState { tree: home, earlier: None });
-    }
+    let log_dir = log_dir.unwrap_or(dir).join(LOG_DIR);
+    let groups = group_files(disk, dir, &log_dir)?;
     let identity = identity::read(disk, dir).ok().flatten();
     let identity = identity.map(|found| found.identity);
     let member = identity.as_ref().map(|identity| identity.member);
     let is_alone = identity.is_some_and(|identity| identity.cluster == Cluster::None);
-    AllFiles { disk, path: dir, groups, member, is_alone }.join(home)
+    let files = AllFiles { disk, path: dir, log_dir: &log_dir, groups, member, is_alone };
+    let home = files.end(HOME)?;
+    if home.has_all_znodes() {
+        return Ok(DirectoryState { tree: home, earlier: None });
+    }
+    files.join(home)
 }
 
 /// State of a snapshot file, whatever its name, that has all znodes of its ensemble.
@@ -228,7 +231,7 @@ pub fn read_snapshot(disk: &dyn Disk, path: &Path) -> Result<Tree, OfflineError>
     Ok(recovery::load_from(reader, path, &Now::default())?.0)
 }
 
-/// Finds the newest snapshot of each group, and what the log has behind it. The home group is always among them.
+/// Finds the newest snapshot of each group, and which entries the log has behind it. The home group is always among them.
 pub(crate) fn group_files(
     disk: &dyn Disk,
     dir: &Path,
@@ -244,8 +247,12 @@ pub(crate) fn group_files(
             }
         }
         match (record, found.get_mut(&group)) {
-            (Record::Entry { term, index, payload, .. }, Some((_, tail))) => tail.put(term, index, payload),
-            (Record::Base { .. }, Some((_, tail))) => tail.clear(),
+            (Record::Entry { term, index, .. }, Some((snapshot, span)))
+                if index > end_of(snapshot.as_ref()) =>
+            {
+                span.put(term, index);
+            }
+            (Record::Base { .. }, Some((_, span))) => span.clear(),
             _ => {}
         }
     })?;
@@ -253,30 +260,31 @@ pub(crate) fn group_files(
         return Err(error);
     }
     let mut groups = BTreeMap::new();
-    for (group, (snapshot, Tail { behind: last, entries, .. })) in found {
-        for raised in entries.iter().filter_map(LogEntry::raised_level) {
-            raised.check(FeatureLevel::KNOWN).map_err(RecoveryError::from)?;
+    for (group, (snapshot, span)) in found {
+        let last = end_of(snapshot.as_ref());
+        if let Some(first) = span.first().filter(|first| *first != last.next()) {
+            return Err(OfflineError::Gap { path: log_dir.to_owned(), last, first: first.0 });
         }
-        if let Some(first) = entries.front().filter(|first| first.index != last.next().0) {
-            return Err(OfflineError::Gap { path: log_dir.to_owned(), last, first: first.index });
-        }
-        groups.insert(group, GroupFiles { snapshot, entries: entries.into() });
+        groups.insert(group, GroupFiles { snapshot, span });
     }
     Ok(groups)
 }
 
-/// The newest snapshot of a group that is whole, and the end of its log that is to come behind it. A group without a directory has never had one.
+/// The last entry that a snapshot has.
+fn end_of(snapshot: Option<&SnapshotFile>) -> Index {
+    snapshot.map_or(Index(0), |file| file.index)
+}
+
+/// The newest snapshot of a group that is whole, with no entry behind it yet. A group without a directory has never had one.
 fn newest(
     disk: &dyn Disk,
     dir: &Path,
     group: GroupNumber,
-) -> Result<(Option<SnapshotFile>, Tail), OfflineError> {
+) -> Result<(Option<SnapshotFile>, EntrySpan), OfflineError> {
     let dir = snapshot_dir(dir, group);
     let is_there = group == HOME || disk.list(&dir).is_ok();
     let newest = if is_there { snapshot::newest_valid(disk, &dir)? } else { Newest::default() };
-    let file = newest.found.map(|(file, _)| file);
-    let snapshot = file.as_ref().map_or(Index(0), |file| file.index);
-    Ok((file, Tail::behind(snapshot)))
+    Ok((newest.found.map(|(file, _)| file), EntrySpan::default()))
 }
 
 #[cfg(test)]

@@ -4,20 +4,21 @@
 //! has decided on and the group has not applied, or the other way round. Without one, all that there is counts. The reasons are on
 //! `docs/decisions/0126-a-copy-of-all-groups.md`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::path::Path;
 
 use paddock_proto::{GroupsCommand, MemberNumber, Write, Zxid};
-use paddock_replica::{LogEntry, apply_offline, apply_while};
+use paddock_replica::{apply_offline, apply_while};
 use paddock_state::Now;
 use paddock_storage::snapshot::SnapshotFile;
 use paddock_storage::{Disk, GroupNumber};
-use paddock_tree::{Command, Tree, WholeTree};
+use paddock_tree::{Command, FeatureLevel, Tree, WholeTree};
 
 use crate::config::HOME;
+use crate::entry_span::{EntrySpan, for_each_entry};
 use crate::offline::OfflineError;
-use crate::recovery;
+use crate::recovery::{self, RecoveryError};
 
 /// A point of the order of all groups, as it lies in each of them.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -113,13 +114,13 @@ impl fmt::Display for EarlierState {
 pub(crate) struct GroupFiles {
     pub(crate) snapshot: Option<SnapshotFile>,
     /// Entries of the log behind the snapshot.
-    pub(crate) entries: Vec<LogEntry>,
+    pub(crate) span: EntrySpan,
 }
 
 impl GroupFiles {
     /// True if there is nothing of the group: a replica that was let go leaves a log that says where the next one begins.
     fn are_empty(&self) -> bool {
-        self.snapshot.is_none() && self.entries.is_empty()
+        self.snapshot.is_none() && self.span.is_empty()
     }
 
     /// State of the snapshot.
@@ -129,19 +130,6 @@ impl GroupFiles {
             None => Ok(Tree::new()),
         }
     }
-
-    /// State behind all that there is.
-    pub(crate) fn end(&self, disk: &dyn Disk) -> Result<Tree, OfflineError> {
-        let mut tree = self.base(disk)?;
-        self.entries.iter().for_each(|entry| apply_offline(&mut tree, entry));
-        Ok(tree)
-    }
-
-    /// State behind the commands for as long as `has` says so of the next one.
-    fn until(&self, mut tree: Tree, has: &mut dyn FnMut(&Tree, &Command<'_>) -> bool) -> Tree {
-        let _ = self.entries.iter().all(|entry| apply_while(&mut tree, entry, has));
-        tree
-    }
 }
 
 /// Files of all groups of a member that is stopped.
@@ -149,6 +137,7 @@ impl GroupFiles {
 pub(crate) struct AllFiles<'a> {
     pub(crate) disk: &'a dyn Disk,
     pub(crate) path: &'a Path,
+    pub(crate) log_dir: &'a Path,
     pub(crate) groups: BTreeMap<GroupNumber, GroupFiles>,
     /// The member's number, if the directory says it.
     pub(crate) member: Option<MemberNumber>,
@@ -157,28 +146,77 @@ pub(crate) struct AllFiles<'a> {
 }
 
 impl AllFiles<'_> {
+    /// State of a group behind all that there is.
+    pub(crate) fn end(&self, group: GroupNumber) -> Result<Tree, OfflineError> {
+        let base = BTreeMap::from([(group, self.groups[&group].base(self.disk)?)]);
+        Ok(self.ends(base)?.remove(&group).expect("it was put there"))
+    }
+
+    /// States of groups behind all that the log has of them. It is read once.
+    fn ends(
+        &self,
+        mut trees: BTreeMap<GroupNumber, Tree>,
+    ) -> Result<BTreeMap<GroupNumber, Tree>, OfflineError> {
+        let (spans, mut failed) = (self.spans(trees.keys()), None);
+        for_each_entry(self.disk, self.log_dir, &spans, &mut |group, entry| {
+            let raised = entry.raised_level().map(|raised| raised.check(FeatureLevel::KNOWN));
+            failed = failed.take().or(raised.and_then(Result::err));
+            if let Some(tree) = trees.get_mut(&group).filter(|_| failed.is_none()) {
+                apply_offline(tree, entry);
+            }
+        })?;
+        failed.map_or(Ok(trees), |error| Err(RecoveryError::from(error).into()))
+    }
+
+    /// States of groups behind their commands for as long as `has` says so of a group's next one.
+    fn until(
+        &self,
+        mut trees: BTreeMap<GroupNumber, Tree>,
+        has: &mut dyn FnMut(GroupNumber, &Tree, &Command<'_>) -> bool,
+    ) -> Result<BTreeMap<GroupNumber, Tree>, OfflineError> {
+        let (spans, mut over) = (self.spans(trees.keys()), BTreeSet::new());
+        for_each_entry(self.disk, self.log_dir, &spans, &mut |group, entry| {
+            if let Some(tree) = trees.get_mut(&group).filter(|_| !over.contains(&group))
+                && !apply_while(tree, entry, &mut |tree, command| has(group, tree, command))
+            {
+                over.insert(group);
+            }
+        })?;
+        Ok(trees)
+    }
+
+    fn home_until(&self, has: &mut dyn FnMut(&Tree) -> bool) -> Result<Tree, OfflineError> {
+        let base = BTreeMap::from([(HOME, self.group(HOME.0)?.base(self.disk)?)]);
+        let mut found = self.until(base, &mut |_, home, _| has(home))?;
+        Ok(found.remove(&HOME).expect("it was put there"))
+    }
+
+    fn spans<'g>(&self, groups: impl Iterator<Item = &'g GroupNumber>) -> BTreeMap<GroupNumber, &EntrySpan> {
+        groups.filter_map(|group| Some((*group, &self.groups.get(group)?.span))).collect()
+    }
+
     /// Joins the states of all groups with that of the home group, which is behind its end.
     pub(crate) fn join(&self, home: Tree) -> Result<DirectoryState, OfflineError> {
-        let mut others = Vec::new();
+        let mut bases = BTreeMap::new();
         for group in home.groups_with_znodes() {
             // What is there of a group that is placed on others is old.
             if self.member.is_some_and(|member| !home.serves(group, member)) {
                 return Err(self.no_such(group));
             }
-            let mut tree = self.group(group)?.end(self.disk)?;
-            if self.is_alone {
-                tree.receive_pending(&home, group);
-            }
-            others.push((group, tree));
+            bases.insert(GroupNumber(group), self.group(group)?.base(self.disk)?);
+        }
+        let mut others = self.ends(bases)?;
+        if self.is_alone {
+            others.iter_mut().for_each(|(group, tree)| tree.receive_pending(&home, group.0));
         }
         if let Some(behind) = group_behind(&home, &others) {
-            let newest = others.iter().map(|(_, tree)| tree.zxid()).fold(home.zxid(), Zxid::max);
-            let received = others.iter().map(|(group, tree)| (*group, tree.received_items())).collect();
+            let newest = others.values().map(Tree::zxid).fold(home.zxid(), Zxid::max);
+            let received = others.iter().map(|(group, tree)| (group.0, tree.received_items())).collect();
             drop((home, others));
             return self.join_earlier(behind, newest, &received);
         }
         let mut whole = WholeTree::begin(home);
-        others.iter().for_each(|(_, tree)| whole.add(tree));
+        others.values().for_each(|tree| whole.add(tree));
         Ok(DirectoryState { tree: whole.finish(), earlier: None })
     }
 
@@ -202,28 +240,29 @@ impl AllFiles<'_> {
             let (behind, snapshot_of) = (name_of(behind), name_of(group));
             OfflineError::Apart { path: self.path.to_owned(), behind, snapshot_of }
         };
-        let files = self.group(HOME.0)?;
         let is_whole =
             |home: &Tree| received.iter().all(|(group, number)| !home.is_ahead_of(*group, *number));
         let mut stamp = None;
-        let end = files.until(files.base(self.disk)?, &mut |home, _| {
+        let end = self.home_until(&mut |home| {
             stamp = if is_whole(home) { Some(home.zxid()) } else { return false };
             true
-        });
+        })?;
         let stamp = if is_whole(&end) { Some(end.zxid()) } else { stamp };
         drop(end);
         let stamp = stamp.ok_or_else(|| too_new(HOME.0))?;
-        let home = files.until(files.base(self.disk)?, &mut |home, _| home.next_zxid() <= stamp);
-        let (cut, groups) = (Cut::behind(&home), home.groups_with_znodes());
-        let mut whole = WholeTree::begin(home);
-        for group in groups {
-            let (files, cut) = (self.group(group)?, cut.in_group(group));
-            let base = files.base(self.disk)?;
-            if cut.is_passed_by(&base) {
+        let home = self.home_until(&mut |home| home.next_zxid() <= stamp)?;
+        let (cut, mut bases) = (Cut::behind(&home), BTreeMap::new());
+        for group in home.groups_with_znodes() {
+            let base = self.group(group)?.base(self.disk)?;
+            if cut.in_group(group).is_passed_by(&base) {
                 return Err(too_new(group));
             }
-            whole.add(&files.until(base, &mut |tree, command| cut.has(tree, command)));
+            bases.insert(GroupNumber(group), base);
         }
+        let mut whole = WholeTree::begin(home);
+        let others =
+            self.until(bases, &mut |group, tree, command| cut.in_group(group.0).has(tree, command))?;
+        others.values().for_each(|tree| whole.add(tree));
         Ok(DirectoryState {
             tree: whole.finish(),
             earlier: Some(EarlierState { behind, stamp: cut.stamp, newest }),
@@ -236,8 +275,8 @@ fn name_of(group: u32) -> String {
 }
 
 /// A group that lacks what others have; `None` if there is no sign of one.
-fn group_behind(home: &Tree, others: &[(u32, Tree)]) -> Option<u32> {
-    let lagging = others.iter().find(|(group, tree)| home.is_ahead_of(*group, tree.received_items()));
-    let is_home = others.iter().any(|(group, tree)| tree.received_items() > home.last_item_to(*group));
-    lagging.map(|(group, _)| *group).or(is_home.then_some(HOME.0))
+fn group_behind(home: &Tree, others: &BTreeMap<GroupNumber, Tree>) -> Option<u32> {
+    let lagging = others.iter().find(|(group, tree)| home.is_ahead_of(group.0, tree.received_items()));
+    let is_home = others.iter().any(|(group, tree)| tree.received_items() > home.last_item_to(group.0));
+    lagging.map(|(group, _)| group.0).or(is_home.then_some(HOME.0))
 }

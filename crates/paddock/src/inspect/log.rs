@@ -56,11 +56,11 @@ pub(super) fn run(args: &LogArgs) -> Result<(), MovingFailure> {
     let mut table = ChangeTable::begin(args)?;
     if paddock_member::is_data_dir(&OsDisk, &args.path) {
         let look = inspect_directory(&OsDisk, &args.path, args.log_dir.as_deref(), args.group, true)?;
-        return Ok(table.show(&look.log, Some((look.base, look.tree)))?);
+        return table.show(&look.log, Some((look.base, look.tree)));
     }
     if has_segments(&args.path) {
         let log = inspect_log(&OsDisk, &args.path, args.group)?;
-        return Ok(table.show(&log, None)?);
+        return table.show(&log, None);
     }
     foreign_log::run(args)
 }
@@ -83,7 +83,7 @@ impl<'a> ChangeTable<'a> {
         Ok(ChangeTable { args, out: BufWriter::new(io::stdout()), before: None })
     }
 
-    fn show(&mut self, log: &InspectedLog, state: Option<(Index, Tree)>) -> Result<(), InspectFailure> {
+    fn show(&mut self, log: &InspectedLog, state: Option<(Index, Tree)>) -> Result<(), MovingFailure> {
         if !self.args.json {
             self.heading(log, state.as_ref().map(|(base, _)| *base))?;
         }
@@ -94,10 +94,11 @@ impl<'a> ChangeTable<'a> {
         if let (Some(tree), Some(path)) = (&tree, &self.args.znode) {
             self.before = tree.stat(path);
         }
-        for entry in &log.entries {
+        let mut failed = None;
+        log.for_each_entry(&OsDisk, &mut |entry| {
             let is_committed = entry.index <= log.hard_state.commit;
-            let mut failed = None;
             match tree.as_mut().filter(|_| entry.index > base.0) {
+                _ if failed.is_some() => {}
                 Some(tree) => apply_and_tell(tree, entry, &mut |tree, part| {
                     let shown = self.part(entry, is_committed, Some(tree), part);
                     failed = failed.take().or(shown.err());
@@ -107,17 +108,17 @@ impl<'a> ChangeTable<'a> {
                     failed = failed.take().or(shown.err());
                 }),
             }
-            if let Some(failure) = failed {
-                return Err(failure);
-            }
+        })?;
+        match failed {
+            Some(failure) => Err(failure.into()),
+            None => Ok(self.out.flush().map_err(InspectFailure::Output)?),
         }
-        self.out.flush().map_err(InspectFailure::Output)
     }
 
     fn heading(&mut self, log: &InspectedLog, base: Option<Index>) -> Result<(), InspectFailure> {
         let bytes: u64 = log.files.segments.iter().map(|(_, end)| end).sum();
-        let entries = match (log.entries.first(), log.entries.last()) {
-            (Some(first), Some(last)) => format!("{} to {}", first.index, last.index),
+        let entries = match (log.first(), log.last()) {
+            (Some(first), Some(last)) => format!("{first} to {last}"),
             _ => "none".to_owned(),
         };
         let hard_state = &log.hard_state;

@@ -50,13 +50,16 @@ pub(super) fn run(args: &StateArgs) -> Result<(), MovingFailure> {
     if paddock_member::is_data_dir(&OsDisk, &args.path) {
         let mut look = inspect_directory(&OsDisk, &args.path, args.log_dir.as_deref(), args.group, false)?;
         let mut account = StateFacts::of(&look);
-        for entry in look.log.entries.iter().filter(|entry| entry.index > look.base.0) {
-            apply_and_tell(&mut look.tree, entry, &mut |_, part| {
-                if let EntryPart::Membership(text) = part {
-                    account.put("last change of members", json!(printable(text)));
-                }
-            });
-        }
+        let DirectoryLook { log, base, tree, .. } = &mut look;
+        log.for_each_entry(&OsDisk, &mut |entry| {
+            if entry.index > base.0 {
+                apply_and_tell(tree, entry, &mut |_, part| {
+                    if let EntryPart::Membership(text) = part {
+                        account.put("last change of members", json!(printable(text)));
+                    }
+                });
+            }
+        })?;
         show(args, account, &look.tree)?;
         let damaged = look.snapshots.iter().filter(|file| file.content.is_err()).count();
         return match damaged {
@@ -105,7 +108,7 @@ impl StateFacts {
         for file in look.snapshots.iter().filter_map(|file| file.content.as_ref().err()) {
             account.put("damaged snapshot", json!(paddock_tls::with_causes(file)));
         }
-        account.put("last entry", json!(look.log.entries.last().map_or(look.base.0, |entry| entry.index)));
+        account.put("last entry", json!(look.log.last().unwrap_or(look.base).0));
         account.put("log's segments", json!(look.log.files.segments.len()));
         account.put("log's bytes", json!(look.log.files.segments.iter().map(|(_, end)| end).sum::<u64>()));
         account.put("log ends in an unfinished write", json!(look.log.files.torn));

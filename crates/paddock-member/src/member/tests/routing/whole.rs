@@ -8,7 +8,7 @@ use crate::offline::{OfflineError, group_files, make_directory, read_directory, 
 use crate::running_whole::{
     GroupCopy, RunningFiles, WholeCopy, WholeCopyError, copy_path, read_copy, remove_copies, remove_copy,
 };
-use crate::whole::{AllFiles, DirectoryState, GroupFiles};
+use crate::whole::{AllFiles, DirectoryState};
 
 /// No snapshot is taken by itself: the log has everything.
 fn without_snapshots() -> Config {
@@ -31,20 +31,26 @@ impl Spread {
 }
 
 fn files(disk: &MemDisk) -> AllFiles<'_> {
-    let groups = group_files(disk, Path::new("/data"), Path::new("/data/log")).unwrap();
-    AllFiles { disk, path: Path::new("/data"), groups, member: Some(1), is_alone: false }
+    let (path, log_dir) = (Path::new("/data"), Path::new("/data/log"));
+    let groups = group_files(disk, path, log_dir).unwrap();
+    AllFiles { disk, path, log_dir, groups, member: Some(1), is_alone: false }
 }
 
 fn join(files: &AllFiles<'_>) -> Result<DirectoryState, OfflineError> {
-    files.join(files.groups[&HOME].end(files.disk)?)
+    files.join(files.end(HOME)?)
+}
+
+/// Takes the last entry of a group away.
+fn pop(files: &mut AllFiles<'_>, group: GroupNumber) {
+    let span = &mut files.groups.get_mut(&group).unwrap().span;
+    let last = span.last().expect("there is more than the snapshot");
+    span.cut(last.0);
 }
 
 /// Takes the last entries of a group away, until its state has no such znode.
 fn shorten(files: &mut AllFiles<'_>, group: u32, path: &str) {
-    let disk = files.disk;
-    let files = files.groups.get_mut(&GroupNumber(group)).unwrap();
-    while files.end(disk).unwrap().stat(path).is_some() {
-        assert!(files.entries.pop().is_some(), "{path} is in the snapshot");
+    while files.end(GroupNumber(group)).unwrap().stat(path).is_some() {
+        pop(files, GroupNumber(group));
     }
 }
 
@@ -118,13 +124,13 @@ fn a_group_of_a_member_alone_gets_what_was_decided_for_it() {
     assert_eq!(spread.reply().error, None);
     let mut files = files(&spread.disk);
     shorten(&mut files, 1, &both[1]);
-    let received = files.groups[&GroupNumber(1)].end(files.disk).unwrap().received_items();
-    let acknowledged = |home: &GroupFiles| {
-        home.end(&spread.disk).unwrap().streams().to_group(1).map_or(0, |stream| stream.acknowledged())
+    let received = files.end(GroupNumber(1)).unwrap().received_items();
+    let acknowledged = |files: &AllFiles<'_>| {
+        let home = files.end(HOME).unwrap();
+        home.streams().to_group(1).map_or(0, |stream| stream.acknowledged())
     };
-    let home = files.groups.get_mut(&HOME).unwrap();
-    while acknowledged(home) > received {
-        home.entries.pop();
+    while acknowledged(&files) > received {
+        pop(&mut files, HOME);
     }
     assert_eq!(has(&join(&files).unwrap(), &both), [false; 2]);
     files.is_alone = true;
@@ -138,8 +144,7 @@ fn a_group_that_has_left_the_member_is_missed() {
     spread.spread();
     let mut all = files(&spread.disk);
     assert!(join(&all).is_ok());
-    let files = all.groups.get_mut(&GroupNumber(1)).unwrap();
-    files.entries.clear();
+    all.groups.get_mut(&GroupNumber(1)).unwrap().span.clear();
     assert_eq!(join(&all).unwrap_err().to_string(), "/data has no Raft group 1");
 }
 
