@@ -127,31 +127,39 @@ mod tests {
 
     #[test]
     fn whenever_the_member_dies_it_has_all_of_the_group_or_nothing() {
-        let config = Config { known_level: FeatureLevel::KNOWN, ..Config::small() };
         let faults = [DiskFault::Write, DiskFault::Sync, DiskFault::SyncDir, DiskFault::Rename];
         for (fault, seed) in faults.into_iter().flat_map(|fault| (0..8).map(move |seed| (fault, seed))) {
-            let mut is_done = false;
-            for count in 0.. {
-                let disk = MemDisk::new(seed);
-                let mut found = member(&disk, &config);
-                disk.fail_after(fault, count);
-                is_done |= let_go(&disk, &config.snapshot_dir(GROUP), &mut found.log, GROUP, START).is_ok();
-                drop(found);
-                disk.crash();
-                disk.fail_after(fault, u64::MAX);
-                let found = recover(Arc::new(disk.clone()), &config, &Now::default()).unwrap();
-                let group = of_group(&found);
-                assert!(group.recovered.hard_state.incarnation > START, "a later start has a higher number");
-                if extent(group) != (20, LAST) {
-                    assert_eq!(extent(group), (0, 0));
-                    assert!(group.is_let_go());
-                    let names = disk.list(&config.snapshot_dir(GROUP)).unwrap();
-                    assert_eq!(names, [""; 0], "nothing is left");
-                }
-                if is_done {
-                    assert!(group.is_let_go());
-                    break;
-                }
+            // What is committed is applied while the log is read, or is left to the replica.
+            for log_bytes_held in [0, usize::MAX] {
+                let config = Config { known_level: FeatureLevel::KNOWN, log_bytes_held, ..Config::small() };
+                die_everywhere(&config, fault, seed);
+            }
+        }
+    }
+
+    /// Lets a group go, with a fault of the disk at each of its operations.
+    fn die_everywhere(config: &Config, fault: DiskFault, seed: u64) {
+        let mut is_done = false;
+        for count in 0.. {
+            let disk = MemDisk::new(seed);
+            let mut found = member(&disk, config);
+            disk.fail_after(fault, count);
+            is_done |= let_go(&disk, &config.snapshot_dir(GROUP), &mut found.log, GROUP, START).is_ok();
+            drop(found);
+            disk.crash();
+            disk.fail_after(fault, u64::MAX);
+            let found = recover(Arc::new(disk.clone()), config, &Now::default()).unwrap();
+            let group = of_group(&found);
+            assert!(group.recovered.hard_state.incarnation > START, "a later start has a higher number");
+            if group.state.applied() != (LAST, 1) && extent(group) != (20, LAST) {
+                assert_eq!(extent(group), (0, 0));
+                assert!(group.is_let_go());
+                let names = disk.list(&config.snapshot_dir(GROUP)).unwrap();
+                assert_eq!(names, [""; 0], "nothing is left");
+            }
+            if is_done {
+                assert!(group.is_let_go());
+                break;
             }
         }
     }

@@ -95,6 +95,11 @@ impl GroupOnDisk {
         !self.begins_anew() && !self.is_let_go
     }
 
+    /// True if the state has entries of the log.
+    pub(super) fn has_applied(&self) -> bool {
+        self.state.applied().0 > self.meta.index.0
+    }
+
     /// Ends what a crash has left half done.
     pub(super) fn settle_files(
         &self,

@@ -134,6 +134,12 @@ impl<C: Clock> Tails<'_, C> {
             Record::Base { .. } => {
                 self.bytes -= found.tail.bytes;
                 found.tail.clear();
+                if found.has_applied() {
+                    // What was applied stands before it, and does not count any more: the replica was let go.
+                    let hard_state = found.tail.hard_state;
+                    *found = GroupOnDisk::read(self.disk, self.config, group, self.clock)?;
+                    found.tail.hard_state = hard_state;
+                }
             }
         }
         let member = raft_id(self.config.member);
