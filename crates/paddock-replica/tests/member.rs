@@ -315,6 +315,22 @@ fn a_service_session_is_not_a_clients() {
 }
 
 #[test]
+fn no_session_that_only_reads_begins_when_the_mode_is_over() {
+    let mut member = Member::start(vec![], HardState::default());
+    let asks = |number| {
+        let (timeout_ms, ids) = (4000, ProvenIds::default());
+        Input::Client(ClientInput::Connect { conn: conn(number), timeout_ms, may_only_read: true, ids })
+    };
+    member.step(Input::DiskFull(true));
+    member.settle();
+    member.step(asks(1));
+    assert_eq!(member.settle(), ["1: connected for 4000 ms"]);
+    member.step(asks(2));
+    member.step(Input::DiskFull(false));
+    assert_eq!(member.settle(), ["1: close", "2: close"]);
+}
+
+#[test]
 fn who_asks_for_too_much_behind_a_write_is_cut_off() {
     let mut member = Member::start(vec![], HardState::default());
     let (greedy, other) = (member.connect(1, 1000), member.connect(2, 1000));

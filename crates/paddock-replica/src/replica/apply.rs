@@ -439,7 +439,10 @@ impl Replica<'_> {
         state: &State,
     ) -> Option<SessionId> {
         let is_known = session.is_none_or(|session| state.tree().session_timeout_ms(session).is_some());
-        let is_served = !self.group.read_only.refuses_reads() && !self.presence.cluster.has_met_foreign();
+        // One that comes when the mode has just ended comes back for a session with which it can write.
+        let is_served = self.group.read_only.is_active()
+            && !self.group.read_only.refuses_reads()
+            && !self.presence.cluster.has_met_foreign();
         if !may_only_read || !is_known || !is_served {
             return None;
         }
