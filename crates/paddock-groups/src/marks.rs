@@ -2,10 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use paddock_proto::{SessionId, Zxid};
+use paddock_proto::{MemberNumber, SessionId, Zxid};
 
 /// Ticks after which an entry is asked for again: a member that was not taken notice of may have asked.
 const LOST_TICKS: u32 = 20;
+
+/// A session with the number of its moves: what was asked for it before it moved on is refused, or does not count any more.
+type MovedSession = (SessionId, u32);
 
 /// The entry that was asked of each group, and is not here yet.
 #[derive(Debug, Default)]
@@ -14,11 +17,11 @@ pub(crate) struct Marks {
     /// Groups that are to hear of this start of the member's process, with the ticks since that was asked for.
     starting: BTreeMap<u32, u32>,
     /// Sessions that are about to write in another group, with the ticks since that was asked for.
-    attaching: BTreeMap<(SessionId, u32), u32>,
+    attaching: BTreeMap<(MovedSession, u32), u32>,
     /// Sessions that are to come to a group, with the ticks since that was asked for.
-    coming: BTreeMap<(SessionId, u32), u32>,
-    /// Groups that are to get a host, with the ticks since that was asked for.
-    hosts: BTreeMap<u32, u32>,
+    coming: BTreeMap<(MovedSession, u32), u32>,
+    /// Groups that are to get a host, and which, with the ticks since that was asked for.
+    hosts: BTreeMap<(u32, MemberNumber), u32>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -44,18 +47,18 @@ impl Marks {
     }
 
     /// True if it was not asked for yet that a session may write in a group; it has been now.
-    pub(crate) fn is_attach_due(&mut self, session: SessionId, group: u32) -> bool {
+    pub(crate) fn is_attach_due(&mut self, session: MovedSession, group: u32) -> bool {
         is_new(&mut self.attaching, (session, group))
     }
 
     /// True if it was not asked for yet that a session comes to a group; it has been now.
-    pub(crate) fn is_coming_due(&mut self, session: SessionId, group: u32) -> bool {
+    pub(crate) fn is_coming_due(&mut self, session: MovedSession, group: u32) -> bool {
         is_new(&mut self.coming, (session, group))
     }
 
-    /// True if it was not asked for yet that a group gets a host; it has been now.
-    pub(crate) fn is_host_due(&mut self, group: u32) -> bool {
-        is_new(&mut self.hosts, group)
+    /// True if it was not asked for yet that a group gets this host; it has been now.
+    pub(crate) fn is_host_due(&mut self, group: u32, host: MemberNumber) -> bool {
+        is_new(&mut self.hosts, (group, host))
     }
 
     /// True if a group was not told yet of this start of the process; it has been now.
@@ -113,17 +116,29 @@ mod tests {
         (0..LOST_TICKS).for_each(|_| marks.tick());
         assert!(marks.is_due(1, Zxid(5)));
         assert!(marks.is_start_due(1) && !marks.is_start_due(1));
-        assert!(marks.is_attach_due(SessionId(7), 1) && !marks.is_attach_due(SessionId(7), 1));
+        let session = (SessionId(7), 0);
+        assert!(marks.is_attach_due(session, 1) && !marks.is_attach_due(session, 1));
         for _ in 0..LOST_TICKS {
-            assert!(!marks.is_start_due(1) && !marks.is_attach_due(SessionId(7), 1));
+            assert!(!marks.is_start_due(1) && !marks.is_attach_due(session, 1));
             marks.tick();
         }
         marks.tick();
-        assert!(marks.is_start_due(1) && marks.is_attach_due(SessionId(7), 1));
+        assert!(marks.is_start_due(1) && marks.is_attach_due(session, 1));
         assert!(marks.is_due(1, Zxid(5)));
         marks.follow(|group| (group == 1).then_some(Zxid(4)));
         assert!(!marks.is_due(1, Zxid(5)));
         marks.follow(|group| (group == 1).then_some(Zxid(5)));
         assert!(marks.is_due(1, Zxid(5)));
+    }
+
+    #[test]
+    fn a_session_that_comes_back_and_a_host_in_the_place_of_another_are_asked_for_at_once() {
+        let mut marks = Marks::default();
+        for moves in 0..3 {
+            let session = (SessionId(7), moves);
+            assert!(marks.is_coming_due(session, 1) && !marks.is_coming_due(session, 1));
+            assert!(marks.is_attach_due(session, 1) && !marks.is_attach_due(session, 1));
+        }
+        assert!(marks.is_host_due(1, 2) && !marks.is_host_due(1, 2) && marks.is_host_due(1, 3));
     }
 }

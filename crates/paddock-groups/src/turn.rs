@@ -107,8 +107,8 @@ impl Turn<'_, '_> {
 
     /// Lets a session come to a group, with its moves.
     pub(crate) fn bring(&mut self, session: SessionId, group: u32) {
-        if self.marks.is_coming_due(session, group) {
-            let moves = self.groups.home().tree().session_moves(session);
+        let moves = self.groups.home().tree().session_moves(session);
+        if self.marks.is_coming_due((session, moves), group) {
             let command = session_command(session, GroupsCommand::Through { moves });
             self.orders.push(Order::Submit { group, command });
         }

@@ -151,7 +151,8 @@ impl Conversation {
             return true;
         }
         let is_attached = group == 0 || home.attached_groups(self.session).any(|attached| attached == group);
-        if !is_attached && turn.marks.is_attach_due(self.session, group) {
+        let moves = home.session_moves(self.session);
+        if !is_attached && turn.marks.is_attach_due((self.session, moves), group) {
             let attach = GroupsCommand::Attach { group };
             turn.orders.push(Order::Submit { group: 0, command: session_command(self.session, attach) });
         }
@@ -164,7 +165,6 @@ impl Conversation {
             }
             let attends = turn.groups.has_owner_in(self.session, group);
             if !attends && turn.groups.is_away(group) {
-                let moves = home.session_moves(self.session);
                 turn.ask(group, HostQuestion::Attend { session: self.session, moves });
             } else if !attends && turn.groups.is_owner_in(self.session, group) {
                 // The session has come through a host before, which may be this member: what comes from there is to be refused from now on.

@@ -67,7 +67,7 @@ impl Router {
                     guests.end(group);
                     self.close_those_of(group, home);
                 }
-                if decided.is_some() && self.marks.is_host_due(group) {
+                if decided.is_some() && self.marks.is_host_due(group, self.member) {
                     orders.push(self.choose_host(group, self.member));
                 }
                 continue;
@@ -83,7 +83,7 @@ impl Router {
             }
             let is_good = decided.is_some_and(|host| candidates.contains(&host)) && !is_lost;
             let other = candidates.iter().copied().find(|host| Some(*host) != decided);
-            if let Some(host) = other.filter(|_| !is_good && self.marks.is_host_due(group)) {
+            if let Some(host) = other.filter(|host| !is_good && self.marks.is_host_due(group, *host)) {
                 orders.push(self.choose_host(group, host));
             }
         }
