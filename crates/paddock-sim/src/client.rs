@@ -95,6 +95,8 @@ pub(crate) struct SimClient {
     /// User and password that it has shown, without an answer to that yet.
     unconfirmed: Option<&'static str>,
     asked: VecDeque<AskedRequest>,
+    /// Time at which the oldest of them was asked, or the one before it was answered.
+    waits_since: Time,
     pings: usize,
     next_xid: i32,
     marks: u64,
@@ -131,6 +133,7 @@ impl SimClient {
             ids: Vec::new(),
             unconfirmed: None,
             asked: VecDeque::new(),
+            waits_since: Time(0),
             pings: 0,
             next_xid: 1,
             marks: 0,
@@ -160,6 +163,13 @@ impl SimClient {
     pub(crate) fn is_content(&self) -> bool {
         let is_served = self.phase == ClientPhase::Serving && !self.only_reads && self.asked.is_empty();
         self.is_gone || is_served
+    }
+
+    /// The oldest request that is not answered, and for how long it could have been. A change of members takes its time.
+    pub(crate) fn waits_for(&self, now: Time) -> Option<(SimDuration, Xid)> {
+        let takes_time = |asked: &AskedRequest| matches!(asked.ask, Ask::Write(Wish::Reconfig { .. }));
+        let oldest = self.asked.front().filter(|asked| !takes_time(asked))?;
+        Some((now - self.waits_since, oldest.xid))
     }
 
     /// The one member to which it is about to come back.
@@ -388,7 +398,7 @@ impl SimClient {
         let (op, body) = ask.encode();
         let (shown, ids) = (checks.real_time.shown(), self.shown_ids());
         let asked_at = checks.moments();
-        self.asked.push_back(AskedRequest { xid, ask, shown, asked_at, ids });
+        self.await_answer(now, AskedRequest { xid, ask, shown, asked_at, ids });
         Deed::Send(Frame::Request { xid, op, body })
     }
 
@@ -407,7 +417,14 @@ impl SimClient {
         let (xid, ask) = (Xid::SET_WATCHES, Ask::SetWatches { relative_zxid });
         let (shown, ids) = (checks.real_time.shown(), self.shown_ids());
         let asked_at = checks.moments();
-        self.asked.push_back(AskedRequest { xid, ask, shown, asked_at, ids });
+        self.await_answer(now, AskedRequest { xid, ask, shown, asked_at, ids });
         vec![Deed::Send(Frame::Request { xid, op, body })]
+    }
+
+    fn await_answer(&mut self, now: Time, request: AskedRequest) {
+        if self.asked.is_empty() {
+            self.waits_since = now;
+        }
+        self.asked.push_back(request);
     }
 }

@@ -131,7 +131,13 @@ impl SimClient {
                     header.error.map_or(Ok(()), |error| self.hear_not_identified(error))?;
                 }
                 Xid::AUTH => deeds.extend(self.hear_identified(now, header.zxid, checks)?),
-                _ => self.hear_reply(header, reader.rest(), checks)?,
+                _ => {
+                    let left = self.asked.len();
+                    self.hear_reply(header, reader.rest(), checks)?;
+                    if self.asked.len() < left {
+                        self.waits_since = now;
+                    }
+                }
             }
             bytes = &bytes[len..];
         }

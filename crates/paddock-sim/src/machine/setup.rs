@@ -126,6 +126,11 @@ impl Settings {
         }
     }
 
+    /// True if a few requests of clients fill the buffers of all connections.
+    pub(crate) fn has_small_buffers(&self) -> bool {
+        self.client_buffers_max < ClientBuffers::MAX_BY_DEFAULT
+    }
+
     /// Most members do little at once: others have the state between two commands, and lists of few children are long.
     pub(crate) fn throw_portions(&mut self, chance: &mut Chance) {
         self.work_at_once = *chance.pick(&[1, 1, 1, 3, 10, WORK_AT_ONCE]);

@@ -177,6 +177,13 @@ impl World {
         Membership::new(self.placed(group, replicas), Vec::new())
     }
 
+    /// True if a group has a majority of its voters without a member.
+    pub(super) fn can_spare(&self, group: u32, id: u64) -> bool {
+        let voters = self.wanted_in(group).voters;
+        let others = voters.iter().filter(|voter| **voter != id).count();
+        others > voters.len() / 2
+    }
+
     /// The first of the voters from a group's place on, around.
     fn placed(&self, group: u32, count: u32) -> Vec<u64> {
         let wanted = self.wanted_membership();

@@ -1,11 +1,13 @@
-//! After the faults: the ensemble must elect, converge, serve, and have lost nothing. Then the power of all is cut at once,
-//! and it must do so again.
+//! After the faults: the ensemble must elect, converge, serve, and have lost nothing. Then a member that leads nothing is killed and
+//! started again, which nobody else's clients may notice. Then the power of all is cut at once, and the ensemble must elect, converge, serve,
+//! and have lost nothing again.
 
 use crate::numbering::machine_of;
 use std::collections::BTreeSet;
 
 use paddock_chance::Chance;
-use paddock_replica::Role;
+use paddock_proto::Xid;
+use paddock_replica::{Role, raft_id};
 
 use super::{World, WorldEvent};
 use crate::checks::{Checked, agreement, ensure, ephemerals, sessions, watching};
@@ -22,19 +24,33 @@ const PATIENCE: SimDuration = SimDuration::seconds(180);
 const CALM: SimDuration = SimDuration::seconds(5);
 /// Time for which clients are busy in a world without faults.
 const BUSY: SimDuration = SimDuration::seconds(4);
+/// Time within which a request is answered, once those before it are, while a member is gone that leads nothing.
+const ANSWERED: SimDuration = SimDuration::millis(1500);
+
+/// The last thing that has happened to the ensemble.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Blow {
+    Faults,
+    /// This member, which led nothing, was killed.
+    Killed {
+        member: u8,
+    },
+    PowerCut,
+}
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum HealingStage {
     Faults,
     /// Nothing is wrong any more, and clients are busy.
     Busy {
-        again: bool,
+        after: Blow,
+        since: Time,
         acknowledged: u64,
         until: Time,
     },
     /// They wait for what they have asked for.
     Settling {
-        again: bool,
+        after: Blow,
         until: Time,
     },
     Over,
@@ -46,9 +62,13 @@ impl World {
             HealingStage::Faults => {
                 self.mend_everything();
                 self.replace_gone_clients();
-                self.be_busy(false);
+                self.be_busy(Blow::Faults);
             }
-            HealingStage::Busy { again, acknowledged, until } => {
+            HealingStage::Busy { after: Blow::Killed { member }, since, .. } if self.now - since < BUSY => {
+                self.check_waits(member)?;
+                self.plan_in(LOOK, WorldEvent::Stage);
+            }
+            HealingStage::Busy { after, acknowledged, until, .. } => {
                 let serves = self.acknowledged() > acknowledged;
                 let wrong = self
                     .machines
@@ -67,12 +87,12 @@ impl World {
                 );
                 if serves && wrong.is_none() {
                     self.client_load = ClientLoad::Quiet;
-                    self.stage = HealingStage::Settling { again, until: self.now + PATIENCE };
+                    self.stage = HealingStage::Settling { after, until: self.now + PATIENCE };
                 }
                 self.plan_in(LOOK, WorldEvent::Stage);
             }
-            HealingStage::Settling { again, until } => match self.unsettled() {
-                None if self.is_calm() => self.settled(again)?,
+            HealingStage::Settling { after, until } => match self.unsettled() {
+                None if self.is_calm() => self.settled(after)?,
                 None => {
                     ensure!(self.now < until, CHECKER, "{PATIENCE} after all was mended logs still grow");
                     self.plan_in(LOOK, WorldEvent::Stage);
@@ -88,11 +108,49 @@ impl World {
         Ok(())
     }
 
-    fn be_busy(&mut self, again: bool) {
+    fn be_busy(&mut self, after: Blow) {
         self.client_load = ClientLoad::Busy;
-        let acknowledged = self.acknowledged();
-        self.stage = HealingStage::Busy { again, acknowledged, until: self.now + PATIENCE };
-        self.plan_in(BUSY, WorldEvent::Stage);
+        let (since, acknowledged) = (self.now, self.acknowledged());
+        self.stage = HealingStage::Busy { after, since, acknowledged, until: self.now + PATIENCE };
+        self.plan_in(if let Blow::Killed { .. } = after { LOOK } else { BUSY }, WorldEvent::Stage);
+    }
+
+    /// A client of another member than the one that was killed is answered as ever.
+    fn check_waits(&self, killed: u8) -> Checked {
+        // Leaders may change with the members, and connections wait for each other's buffers.
+        if self.checks.truth.model().changes_members() || self.plan.settings.has_small_buffers() {
+            return Ok(());
+        }
+        for (number, client) in self.clients.iter().enumerate() {
+            let member = client.conn().and_then(|conn| self.wires.get(&conn)).map(|wire| wire.member);
+            let waits = client.waits_for(self.now).filter(|(time, _)| *time > ANSWERED);
+            let Some((time, Xid(xid))) = waits.filter(|_| member.is_some_and(|member| member != killed))
+            else {
+                continue;
+            };
+            ensure!(
+                false,
+                CHECKER,
+                "client {number} of member {} waits for {time} for the answer to #{xid}, while member {killed} is gone that led nothing",
+                member.unwrap_or_default()
+            );
+        }
+        Ok(())
+    }
+
+    /// A member that leads no group, and that none needs.
+    fn led_by_others(&self) -> Option<u8> {
+        let leads = |machine: &&Machine| {
+            machine.process.as_ref().is_none_or(|process| {
+                matches!(process.role(), Role::Leader | Role::Alone)
+                    || process.group_standings().iter().any(|standing| standing.leads)
+            })
+        };
+        let groups = 0..self.checks.groups.count();
+        let can_spare = |id| groups.clone().all(|group| self.can_spare(group, id));
+        let number = |machine: &Machine| raft_id(self.plan.settings.numbering.number(machine.number));
+        let mut members = self.members().filter(|machine| can_spare(number(machine)));
+        members.find(|machine| !leads(machine)).map(|machine| machine.number)
     }
 
     fn acknowledged(&self) -> u64 {
@@ -173,7 +231,7 @@ impl World {
         entries == here.1 && self.now - since >= CALM
     }
 
-    fn settled(&mut self, again: bool) -> Checked {
+    fn settled(&mut self, after: Blow) -> Checked {
         self.trace.note(self.now, format_args!("all is well"));
         self.calm_since = None;
         for machine in self.members() {
@@ -195,16 +253,32 @@ impl World {
             let expected = served.map(|client| client.watches_held(&self.checks.truth)).sum();
             watching::check_held(number, state.state().watches().count(), expected, knows_all)?;
         }
-        if again {
-            self.stage = HealingStage::Over;
-            return self.judge_spread();
+        match after {
+            Blow::Faults => {
+                if let Some(member) = self.led_by_others() {
+                    self.end(member, End::Killed);
+                    let delay = SimDuration(self.chance.below(300_000));
+                    self.plan_in(delay, WorldEvent::Start { member });
+                    self.be_busy(Blow::Killed { member });
+                } else {
+                    self.end_all();
+                }
+            }
+            Blow::Killed { .. } => self.end_all(),
+            Blow::PowerCut => {
+                self.stage = HealingStage::Over;
+                return self.judge_spread();
+            }
         }
+        Ok(())
+    }
+
+    fn end_all(&mut self) {
         for member in 1..=self.plan.settings.machines() {
             self.end(member, End::PowerCut);
             let delay = SimDuration(self.chance.below(1_000_000));
             self.plan_in(delay, WorldEvent::Start { member });
         }
-        self.be_busy(true);
-        Ok(())
+        self.be_busy(Blow::PowerCut);
     }
 }
