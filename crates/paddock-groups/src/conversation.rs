@@ -419,7 +419,9 @@ impl Conversation {
             RequestStage::UnderWay { group: asked_of } if *asked_of == group => {
                 let mut answer = RoutedAnswer::new(bytes.into_owned());
                 answer.binds_all = asked.binds_all;
-                if matches!(asked.what, What::Write { .. }) {
+                // While nothing can be written, no entry of the group's log has it.
+                let is_logged = answer.error != Some(ErrorCode::NotReadOnly.code());
+                if is_logged && matches!(asked.what, What::Write { .. }) {
                     answer.moment = OrderMoment::of_change(group, answer.zxid);
                 }
                 // Behind a refused write a group refuses all writes of its session. Behind a refused read it does not: they are not to be carried out again.

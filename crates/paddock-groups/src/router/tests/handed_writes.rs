@@ -127,6 +127,24 @@ fn an_event_waits_for_the_answer_to_an_earlier_write_that_stands_behind_another_
     assert_eq!(pair.work(), [ToldClient::Answer, ToldClient::Answer, ToldClient::Event(Some(Zxid(45)))]);
 }
 
+/// The group's replica here is behind its leader, which had carried out the write.
+#[test]
+fn a_write_that_is_refused_for_want_of_a_quorum_is_no_change_of_its_group() {
+    let mut pair = watching();
+    for path in ["/b/x", "/b/y"] {
+        create(&mut pair, path);
+        let is_handed = |_| {
+            pair.work();
+            asked_of(&pair, 1).contains(&None)
+        };
+        assert!((0..4).any(is_handed));
+        if path == "/b/x" { pair.carry_out_in_other(50) } else { pair.refuse_in_other(Zxid(32)) }
+    }
+    pair.create(0, 61, "/h2");
+    assert_eq!(pair.work(), [ToldClient::Answer, ToldClient::Answer]);
+    assert_eq!(pair.answered_zxid, Zxid(50), "the first answer tells its own zxid");
+}
+
 #[test]
 fn a_write_that_waits_for_long_does_not_keep_the_block_that_it_came_in() {
     let mut pair = attached();

@@ -2,7 +2,9 @@
 
 use bytes::Bytes;
 use paddock_proto::jute::{Reader, Writer};
-use paddock_proto::{CreateMode, GroupsCommand, IdList, OpCode, ReplyHeader, StreamItem, Xid, encode, frame};
+use paddock_proto::{
+    CreateMode, ErrorCode, GroupsCommand, IdList, OpCode, ReplyHeader, StreamItem, Xid, encode, frame,
+};
 use paddock_state::{Client, QueuedRead, RequestId, State};
 use paddock_tree::{FeatureLevel, GroupFounders, RaisedLevel, SLOTS, Tree};
 
@@ -184,6 +186,18 @@ impl RoutedPair {
             });
         }
         mail
+    }
+
+    /// The other group cannot write: it refuses the writes that it was handed in the last turn, at this zxid.
+    pub(super) fn refuse_in_other(&mut self, zxid: Zxid) {
+        let mut mail = Outboxes::new(1);
+        for order in std::mem::take(&mut self.orders) {
+            if let Order::Hand { group: 1, input: ClientInput::Write { conn, request, .. }, .. } = order {
+                let header = ReplyHeader { xid: request.xid, zxid, error: Some(ErrorCode::NotReadOnly) };
+                mail.reply(conn, request.slot, |out| frame::write(out, |out| header.encode(out)));
+            }
+        }
+        self.router.take_mail(1, &mut mail, (&[], vec![]), self.home.tree().zxid(), 2);
     }
 
     /// True if the host has a write of the client handed to the other group, as a part of this batch.
