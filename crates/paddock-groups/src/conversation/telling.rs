@@ -26,7 +26,7 @@ impl Conversation {
     }
 
     /// The event of a watch on the children of a split point was told by the group that was first here. Its moment is that of the first change in any group. A watch that stays is
-    /// told of each change at its own moment: where the client has one of both kinds, the event is that of both.
+    /// told of each change at its own moment, and so is one beside it that tells once.
     pub(super) fn look_at_lists(&mut self, turn: &Turn<'_, '_>) {
         let (mut earlier, mut looked_at) = (Vec::new(), BTreeSet::new());
         let watches = turn.groups.home().state.watches();
@@ -34,18 +34,18 @@ impl Conversation {
             let Some(point) = point_of(event).filter(|point| turn.spread_since.contains_key(*point)) else {
                 continue;
             };
-            let (is_first, stays) = (looked_at.insert(point), watches.stays_at(self.conn, point));
-            let listed = self.lists.get(point).filter(|_| is_first || !stays);
-            let since = turn.spread_since.get(point).filter(|_| !stays);
-            let Some(as_of) = listed.or(since) else { continue };
+            if !looked_at.insert(point) || watches.stays_at(self.conn, point) {
+                continue;
+            }
+            let Some(as_of) = self.lists.get(point).or(turn.spread_since.get(point)) else { continue };
             let changes = turn.groups.numbers().filter_map(|group| {
                 let change = turn.groups.get(group)?.tree().first_child_change(point, *as_of)?;
                 Some(OrderMoment::of_child_change(group, change))
             });
-            earlier.extend(changes.min().filter(|first| *first < key.0).map(|first| (*key, first, stays)));
+            earlier.extend(changes.min().filter(|first| *first < key.0).map(|first| (*key, first)));
         }
-        for (key, first, stays) in earlier {
-            let event = if stays { self.events.get(&key).cloned() } else { self.events.remove(&key) };
+        for (key, first) in earlier {
+            let event = self.events.remove(&key);
             self.events.extend(event.map(|event| ((first, key.1), event)));
         }
     }
