@@ -48,6 +48,8 @@ pub(crate) struct Conversation {
     /// Split points whose children are watched, with the stamp as of which they were listed. One of which this is not known was listed before its children could
     /// lie in several groups.
     lists: BTreeMap<String, Zxid>,
+    /// Changes of lists that hosts have told of behind the events that have used their watches up, with the znodes: an item can still move one in front of those.
+    list_changes: Vec<(OrderMoment, String)>,
     /// Number of events that have left.
     events_sent: u64,
     /// The largest place of an event that has left.
@@ -198,6 +200,7 @@ impl Conversation {
             watched,
             requests: VecDeque::new(),
             events: BTreeMap::new(),
+            list_changes: Vec::new(),
             lists: BTreeMap::new(),
             events_sent: 0,
             event_place: Zxid(0),
@@ -397,7 +400,8 @@ impl Conversation {
             RequestStage::Answered { answer, .. } => Some(&mut answer.moment),
             _ => None,
         });
-        for moment in held.chain(unheard).chain(answers) {
+        let lists = self.list_changes.iter_mut().map(|(moment, _)| moment);
+        for moment in held.chain(unheard).chain(answers).chain(lists) {
             *moment = items.pull(*moment).unwrap_or(*moment);
         }
     }
@@ -549,12 +553,8 @@ impl Conversation {
             self.held_events.push(HeldEvent { moment, bytes });
             return None;
         }
-        let told = self.events.iter().find(|(_, told)| is_list && telling::point_of(told) == Some(&path));
-        if let Some((key, _)) = told.filter(|((told, _), _)| moment < *told) {
-            // The event of another group's change, of the same watch, is here already, and that change was later.
-            let key = *key;
-            self.events.remove(&key);
-            self.events.insert((moment, key.1), frame.to_vec());
+        if is_list && self.events.values().any(|told| telling::point_of(told) == Some(&path)) {
+            self.list_changes.push((moment, path.clone()));
         }
         // A request that is under way may be about to watch it.
         let is_done_with = !watches.is_watched_by(self.conn, &path) && !self.waits_for(group);
@@ -592,6 +592,7 @@ impl Conversation {
         if self.is_ending {
             // The watches have gone with the session: of what another group has yet to carry out nothing is told, and so nothing is that comes behind it.
             self.events.clear();
+            self.list_changes.clear();
             self.unheard.clear();
             self.held_events.clear();
         }

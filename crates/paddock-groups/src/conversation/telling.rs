@@ -28,6 +28,8 @@ impl Conversation {
     /// The event of a watch on the children of a split point was told by the group that was first here. Its moment is that of the first change in any group. A watch that stays is
     /// told of each change at its own moment, and so is one beside it that tells once.
     pub(super) fn look_at_lists(&mut self, turn: &Turn<'_, '_>) {
+        let is_pending = |path: &str| self.events.values().any(|event| point_of(event) == Some(path));
+        self.list_changes.retain(|(_, path)| is_pending(path));
         let (mut earlier, mut looked_at) = (Vec::new(), BTreeSet::new());
         let watches = turn.groups.home().state.watches();
         for (key, event) in &self.events {
@@ -42,7 +44,10 @@ impl Conversation {
                 let change = turn.groups.get(group)?.tree().first_child_change(point, *as_of)?;
                 Some(OrderMoment::of_child_change(group, change))
             });
-            earlier.extend(changes.min().filter(|first| *first < key.0).map(|first| (*key, first)));
+            let of_hosts =
+                self.list_changes.iter().filter(|(_, path)| path == point).map(|(moment, _)| *moment);
+            let first = changes.chain(of_hosts).min();
+            earlier.extend(first.filter(|first| *first < key.0).map(|first| (*key, first)));
         }
         for (key, first) in earlier {
             let event = self.events.remove(&key);
@@ -61,6 +66,7 @@ impl Conversation {
                 turn.ask(group, HostQuestion::Unwatch { conn: self.conn, path });
             }
         }
+        self.look_at_lists(turn);
         true
     }
 

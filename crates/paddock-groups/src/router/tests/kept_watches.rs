@@ -17,7 +17,7 @@ fn add_watch(pair: &mut RoutedPair, path: &str, mode: AddWatchMode) {
 }
 
 /// A pair whose member has a host for the other group, and a watch table of its own.
-fn hosted_elsewhere() -> RoutedPair {
+pub(super) fn hosted_elsewhere() -> RoutedPair {
     let mut pair = hosted();
     pair.other.share_watches(&WatchTable::default());
     pair

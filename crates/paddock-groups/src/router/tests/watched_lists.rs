@@ -1,10 +1,13 @@
 //! Lists of split points that are watched, and reads of two groups.
 
 use paddock_proto::jute::{Reader, Writer};
-use paddock_proto::{Acl, GroupsCommand, Id, OpCode, Perms, SessionId, SetWatches, Stat, Xid, Zxid, encode};
+use paddock_proto::{
+    Acl, CreateMode, GroupsCommand, Id, OpCode, Perms, SessionId, SetWatches, Stat, Xid, Zxid, encode,
+};
 use paddock_state::Client;
 use paddock_tree::Guess;
 
+use super::kept_watches::hosted_elsewhere;
 use super::routed_pair::{RoutedPair, SESSION, ToldClient};
 
 impl RoutedPair {
@@ -226,6 +229,26 @@ fn a_watch_that_stays_tells_of_a_change_behind_one_that_another_watch_did_not_te
     pair.create(1, 40, "/a/z");
     pair.create(0, 50, "/j");
     assert_eq!(pair.work(), [ToldClient::Event(Some(Zxid(40)))]);
+}
+
+/// A host tells of a change behind the event of another group's, and then of the item by which that change comes first.
+#[test]
+fn a_list_changes_at_its_first_change_at_a_host() {
+    let mut pair = hosted_elsewhere();
+    pair.hand_in(OpCode::GetChildren, watched_list("/b"));
+    assert!((0..6).any(|_| pair.work() == [ToldClient::Answer]));
+    let (another, mut request, mut relay) = (SessionId(9), Vec::new(), Vec::new());
+    encode::create_open(&mut request, "/b/z", None, CreateMode::Persistent);
+    GroupsCommand::Relay { op: OpCode::Create, request: &request, enforces_quotas: false }.encode(&mut relay);
+    pair.write(0, 89, another, OpCode::CreateSession, &1000_i32.to_be_bytes());
+    pair.write(0, 90, another, GroupsCommand::OP, &relay);
+    pair.create(0, 92, "/b/n-0000000001");
+    pair.create(1, 95, "/b/x");
+    assert_eq!((0..6).flat_map(|_| pair.work()).collect::<Vec<_>>(), []);
+    pair.send_items(96);
+    pair.create(0, 99, "/h2");
+    let told: Vec<_> = (0..6).flat_map(|_| pair.work()).collect();
+    assert_eq!(told, [ToldClient::Event(Some(Zxid(90)))]);
 }
 
 #[test]
