@@ -194,9 +194,16 @@ impl World {
             if process.role() == Role::Looking {
                 return Some(format!("member {number} knows no leader"));
             }
-            let applied = process.state.read().applied().0;
+            let state = process.state.read();
+            let applied = state.applied().0;
             if applied != last {
                 return Some(format!("member {number} has applied {applied} entries of {last}"));
+            }
+            let served = process.conns().map(|conn| process.session(conn));
+            if let Some(session) = sessions::ended_one(state.tree(), served) {
+                return Some(format!(
+                    "member {number} has a connection of session {session}, which has ended"
+                ));
             }
         }
         if self.leaders().count() != 1 {
@@ -241,8 +248,6 @@ impl World {
             ephemerals::check_owners(number, state.tree())?;
             let gone = self.clients.iter().flat_map(SimClient::abandoned);
             ephemerals::check_gone(number, state.tree(), gone)?;
-            let served = process.conns().map(|conn| process.session(conn));
-            sessions::check_served(number, state.tree(), served)?;
             if self.checks.spread.is_some() {
                 continue;
             }
