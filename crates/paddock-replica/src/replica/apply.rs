@@ -439,7 +439,7 @@ impl Replica<'_> {
         state: &State,
     ) -> Option<SessionId> {
         let is_known = session.is_none_or(|session| state.tree().session_timeout_ms(session).is_some());
-        // One that comes when the mode has just ended comes back for a session with which it can write.
+        // When the mode has just ended, a client comes back for a session with which it can write.
         let is_served = self.group.read_only.is_active()
             && !self.group.read_only.refuses_reads()
             && !self.presence.cluster.has_met_foreign();

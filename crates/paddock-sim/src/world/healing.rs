@@ -1,5 +1,5 @@
 //! After the faults: the ensemble must elect, converge, serve, and have lost nothing. Then a member that leads nothing is killed and
-//! started again, which nobody else's clients may notice. Then the power of all is cut at once, and the ensemble must elect, converge, serve,
+//! started again, which clients of others may not notice. Then the power of all is cut at once, and the ensemble must elect, converge, serve,
 //! and have lost nothing again.
 
 use crate::numbering::machine_of;
