@@ -24,7 +24,7 @@ use crate::config::{HOME, snapshot_dir};
 use crate::group_state::GroupState;
 use crate::offline::write_snapshot;
 use crate::recovery::{self, RecoveryError};
-use crate::whole::{Cut, GroupCut};
+use crate::whole::{Cut, CutInLog, GroupCut};
 
 /// A copy of all groups lies in the data directory as the snapshot of this index, which none of its groups' has, until it is open. That of one group
 /// lies there as the snapshot with the group's number.
@@ -191,8 +191,13 @@ impl GroupCopy {
         if self.cut.is_passed_by(&tree) {
             return Err(WholeCopyError::Passed { group, at: tree.zxid() });
         }
+        let mut cut = CutInLog::new(self.cut);
         files.replay(GroupNumber(group), last, applied, &mut |entry| {
-            apply_while(&mut tree, entry, &mut |tree, command| self.cut.has(tree, command))
+            cut.look_at(entry);
+            true
+        })?;
+        files.replay(GroupNumber(group), last, applied, &mut |entry| {
+            apply_while(&mut tree, entry, &mut |tree, command| cut.has(tree, command))
         })?;
         Ok(tree)
     }

@@ -9,7 +9,7 @@ use std::fmt;
 use std::path::Path;
 
 use paddock_proto::{GroupsCommand, MemberNumber, Write, Zxid};
-use paddock_replica::{apply_offline, apply_while};
+use paddock_replica::{EntryPart, LogEntry, apply_offline, apply_while, tell_unapplied};
 use paddock_state::Now;
 use paddock_storage::snapshot::SnapshotFile;
 use paddock_storage::{Disk, GroupNumber};
@@ -55,14 +55,6 @@ pub struct GroupCut {
 }
 
 impl GroupCut {
-    /// True if the group's next command stands before this point: its zxid does, or an item comes behind it that was decided on before.
-    pub(crate) fn has(&self, state: &Tree, next: &Command<'_>) -> bool {
-        match next.write {
-            Ok(Write::BetweenGroups(GroupsCommand::Item { number, .. })) => number <= self.last_item,
-            _ => state.next_zxid() <= self.stamp || state.received_items() < self.last_item,
-        }
-    }
-
     /// True if the group's state lacks nothing that stands before this point.
     pub(crate) fn is_reached_by(&self, state: &Tree) -> bool {
         state.zxid() >= self.stamp && state.received_items() >= self.last_item
@@ -71,6 +63,49 @@ impl GroupCut {
     /// True if the group's state may have something that stands behind this point.
     pub(crate) fn is_passed_by(&self, state: &Tree) -> bool {
         state.zxid() > self.stamp || state.received_items() > self.last_item
+    }
+}
+
+/// A point of the order of all groups in the log of one of them, which is looked at before it is applied up to there.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct CutInLog {
+    cut: GroupCut,
+    /// Number of the last item before the point that changes znodes: all that stands in front of it in the log stands before the point.
+    last_change: u64,
+}
+
+impl CutInLog {
+    pub(crate) fn new(cut: GroupCut) -> CutInLog {
+        CutInLog { cut, last_change: 0 }
+    }
+
+    /// Looks at an entry of the log.
+    pub(crate) fn look_at(&mut self, entry: &LogEntry) {
+        tell_unapplied(entry, &mut |part| {
+            if let EntryPart::Command { command, .. } = part {
+                self.look_at_command(command);
+            }
+        });
+    }
+
+    fn look_at_command(&mut self, command: &Command<'_>) {
+        if let Ok(Write::BetweenGroups(GroupsCommand::Item { number, item, .. })) = &command.write
+            && *number <= self.cut.last_item
+            && item.changes_znodes()
+        {
+            self.last_change = self.last_change.max(*number);
+        }
+    }
+
+    /// True if the group's next command stands before the point: its zxid does, or an item comes behind it that was decided on before and changes znodes.
+    pub(crate) fn has(&self, state: &Tree, next: &Command<'_>) -> bool {
+        let is_early = state.next_zxid() <= self.cut.stamp;
+        match next.write {
+            Ok(Write::BetweenGroups(GroupsCommand::Item { number, .. })) => {
+                number <= self.last_change || number <= self.cut.last_item && is_early
+            }
+            _ => is_early || state.received_items() < self.last_change,
+        }
     }
 }
 
@@ -259,9 +294,13 @@ impl AllFiles<'_> {
             }
             bases.insert(GroupNumber(group), base);
         }
+        let of_group = |group: &GroupNumber| (*group, CutInLog::new(cut.in_group(group.0)));
+        let mut cuts: BTreeMap<GroupNumber, CutInLog> = bases.keys().map(of_group).collect();
+        for_each_entry(self.disk, self.log_dir, &self.spans(bases.keys()), &mut |group, entry| {
+            cuts.entry(group).and_modify(|cut| cut.look_at(entry));
+        })?;
         let mut whole = WholeTree::begin(home);
-        let others =
-            self.until(bases, &mut |group, tree, command| cut.in_group(group.0).has(tree, command))?;
+        let others = self.until(bases, &mut |group, tree, command| cuts[&group].has(tree, command))?;
         others.values().for_each(|tree| whole.add(tree));
         Ok(DirectoryState {
             tree: whole.finish(),
@@ -279,4 +318,36 @@ fn group_behind(home: &Tree, others: &BTreeMap<GroupNumber, Tree>) -> Option<u32
     let lagging = others.iter().find(|(group, tree)| home.is_ahead_of(group.0, tree.received_items()));
     let is_home = others.iter().any(|(group, tree)| tree.received_items() > home.last_item_to(group.0));
     lagging.map(|(group, _)| group.0).or(is_home.then_some(HOME.0))
+}
+
+#[cfg(test)]
+mod tests {
+    use paddock_proto::{IdList, OpCode, SessionId, StreamItem, encode};
+
+    use super::*;
+
+    fn item(number: u64, item: StreamItem<'_>) -> Vec<u8> {
+        let item = GroupsCommand::Item { number, decided: Zxid(40), item };
+        Command::between_groups(SessionId::NONE, IdList::NONE, &item)
+    }
+
+    /// A write behind the point in time comes before it in the order, if a decision of before does that changes znodes. The word that znodes were taken is none.
+    #[test]
+    fn only_items_that_change_znodes_bring_earlier_writes_in_front_of_a_point() {
+        let (mut set, mut write, mut state) = (Vec::new(), Vec::new(), Tree::new());
+        encode::set_data(&mut set, "/a", None, -1);
+        Command::encode(SessionId::NONE, 5, IdList::NONE, OpCode::SetData, &set, &mut write);
+        let taken = item(1, StreamItem::Taken { path: "/a", first: 0 });
+        let [end, late] = [2, 3].map(|number| item(number, StreamItem::End { session: SessionId(7) }));
+        let [write, taken, end, late] =
+            [&write, &taken, &end, &late].map(|bytes| Command::decode(bytes).unwrap());
+        let mut cut = CutInLog::new(GroupCut { group: 1, stamp: Zxid(50), last_item: 2 });
+        cut.look_at_command(&taken);
+        assert!(cut.has(&state, &write) && cut.has(&state, &taken), "their zxids are not above the stamp");
+        state.begin_entry(Zxid(60));
+        assert!(!cut.has(&state, &write) && !cut.has(&state, &taken));
+        [&end, &late].into_iter().for_each(|item| cut.look_at_command(item));
+        assert!(cut.has(&state, &write) && cut.has(&state, &taken) && cut.has(&state, &end));
+        assert!(!cut.has(&state, &late));
+    }
 }

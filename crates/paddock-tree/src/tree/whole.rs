@@ -87,9 +87,14 @@ impl WholeTree {
             }
             tree.store.set_child_counters(point, (created, pzxid.0));
         }
-        // Znodes that have left the group, and are not in the home group yet.
+        // Znodes that have left the group, and are not in the home group yet. The group may have yet to hear that they are: then they may have changed since.
         for given in &other.between_groups.given {
-            given.portions.iter().for_each(|portion| tree.put_in(portion));
+            let leaving = tree.between_groups.split_points.leaving_of(&given.path);
+            let is_awaited =
+                leaving.is_some_and(|(since, leaving)| leaving.first == given.first && given.zxid > since);
+            if is_awaited {
+                given.portions.iter().for_each(|portion| tree.put_in(portion));
+            }
         }
     }
 

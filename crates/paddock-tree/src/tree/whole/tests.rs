@@ -162,6 +162,22 @@ fn znodes_on_their_way_to_the_home_group_are_there_once() {
     }
 }
 
+/// The other group has yet to hear that they were taken.
+#[test]
+fn znodes_that_the_home_group_has_taken_are_as_it_has_them() {
+    let mut pair = HomeAndOther::new(SLOTS);
+    between(&mut pair.home, NONE, GroupsCommand::Move { path: "/a", first: 0, last: SLOTS - 1, group: 0 });
+    pair.send();
+    let given = pair.other.given_portion("/a", 0, 0).unwrap();
+    let (above, is_last, znodes) = (given.above, given.is_last, given.znodes);
+    let given = GroupsCommand::Given { path: "/a", first: 0, portion: 0, is_last, above, znodes };
+    between(&mut pair.home, NONE, given);
+    let mut body = Vec::new();
+    encode::path_and_version(&mut body, "/a/n7", -1);
+    apply(&mut pair.home, NONE, OpCode::Delete, &body);
+    assert_eq!(pair.joined().stat("/a/n7"), None);
+}
+
 #[test]
 fn an_ephemeral_of_a_session_that_has_ended_is_left_out() {
     let mut pair = HomeAndOther::new(SLOTS);
