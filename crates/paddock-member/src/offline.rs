@@ -9,7 +9,7 @@ use paddock_proto::MemberNumber;
 use paddock_replica::{Cluster, HardState, Membership};
 use paddock_state::Now;
 use paddock_storage::disk::Disk;
-use paddock_storage::snapshot::{self, Newest, SnapshotFile};
+use paddock_storage::snapshot::{self, Newest};
 use paddock_storage::{
     DirLock, GroupNumber, Index, LockError, Log, LogError, LogOptions, Record, SnapshotError, SnapshotMeta,
     SnapshotReader, SnapshotWriter, Term,
@@ -247,44 +247,31 @@ pub(crate) fn group_files(
             }
         }
         match (record, found.get_mut(&group)) {
-            (Record::Entry { term, index, .. }, Some((snapshot, span)))
-                if index > end_of(snapshot.as_ref()) =>
-            {
-                span.put(term, index);
+            (Record::Entry { term, index, .. }, Some(files)) if index > files.base_index() => {
+                files.span.put(term, index);
             }
-            (Record::Base { .. }, Some((_, span))) => span.clear(),
+            (Record::Base { .. }, Some(files)) => files.span.clear(),
             _ => {}
         }
     })?;
     if let Some(error) = failed {
         return Err(error);
     }
-    let mut groups = BTreeMap::new();
-    for (group, (snapshot, span)) in found {
-        let last = end_of(snapshot.as_ref());
-        if let Some(first) = span.first().filter(|first| *first != last.next()) {
+    for files in found.values() {
+        let last = files.base_index();
+        if let Some(first) = files.span.first().filter(|first| *first != last.next()) {
             return Err(OfflineError::Gap { path: log_dir.to_owned(), last, first: first.0 });
         }
-        groups.insert(group, GroupFiles { snapshot, span });
     }
-    Ok(groups)
-}
-
-/// The last entry that a snapshot has.
-fn end_of(snapshot: Option<&SnapshotFile>) -> Index {
-    snapshot.map_or(Index(0), |file| file.index)
+    Ok(found)
 }
 
 /// The newest snapshot of a group that is whole, with no entry behind it yet. A group without a directory has never had one.
-fn newest(
-    disk: &dyn Disk,
-    dir: &Path,
-    group: GroupNumber,
-) -> Result<(Option<SnapshotFile>, EntrySpan), OfflineError> {
+fn newest(disk: &dyn Disk, dir: &Path, group: GroupNumber) -> Result<GroupFiles, OfflineError> {
     let dir = snapshot_dir(dir, group);
     let is_there = group == HOME || disk.list(&dir).is_ok();
     let newest = if is_there { snapshot::newest_valid(disk, &dir)? } else { Newest::default() };
-    Ok((newest.found.map(|(file, _)| file), EntrySpan::default()))
+    Ok(GroupFiles { snapshot: newest.found.map(|(file, _)| file), span: EntrySpan::default() })
 }
 
 #[cfg(test)]

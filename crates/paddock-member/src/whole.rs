@@ -12,7 +12,7 @@ use paddock_proto::{GroupsCommand, MemberNumber, Write, Zxid};
 use paddock_replica::{EntryPart, LogEntry, apply_offline, apply_while, tell_unapplied};
 use paddock_state::Now;
 use paddock_storage::snapshot::SnapshotFile;
-use paddock_storage::{Disk, GroupNumber};
+use paddock_storage::{Disk, GroupNumber, Index};
 use paddock_tree::{Command, FeatureLevel, Tree, WholeTree};
 
 use crate::config::HOME;
@@ -156,6 +156,11 @@ impl GroupFiles {
     /// True if there is nothing of the group: a replica that was let go leaves a log that says where the next one begins.
     fn are_empty(&self) -> bool {
         self.snapshot.is_none() && self.span.is_empty()
+    }
+
+    /// The last entry that the snapshot has.
+    pub(crate) fn base_index(&self) -> Index {
+        self.snapshot.as_ref().map_or(Index(0), |file| file.index)
     }
 
     /// State of the snapshot.
