@@ -207,7 +207,12 @@ impl LogEntry {
         }
     }
 
-    /// True if there are more groups from this entry on.
+    /// True if it is about the ensemble itself: it has no commands.
+    pub fn is_about_ensemble(&self) -> bool {
+        ConfigurationEntry::decode(&self.payload).is_some()
+    }
+
+    /// True if there may be more groups from this entry on.
     pub fn founds_groups(&self) -> bool {
         matches!(self.payload.first(), Some(&GROUPS | &PLACED_GROUPS))
     }
@@ -221,7 +226,8 @@ impl LogEntry {
         }
     }
 
-    /// Number of groups that there are from this entry on, with the home group, if it founds any.
+    /// Number of groups that there are to be from this entry on, with the home group, if it founds any. A state that is not ready for
+    /// them leaves it at those that it has.
     pub fn founded_groups(&self) -> Option<u32> {
         let is_one = matches!(self.payload.first(), Some(&GROUPS | &PLACED_GROUPS));
         match is_one.then(|| ConfigurationEntry::decode(&self.payload))?? {

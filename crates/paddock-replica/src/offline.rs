@@ -84,7 +84,7 @@ pub fn apply_while(
     entry: &LogEntry,
     goes_on: &mut dyn FnMut(&Tree, &Command<'_>) -> bool,
 ) -> bool {
-    if ConfigurationEntry::decode(&entry.payload).is_some() {
+    if entry.is_about_ensemble() {
         apply_offline(tree, entry);
         return true;
     }

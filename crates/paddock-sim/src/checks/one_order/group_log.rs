@@ -6,8 +6,8 @@ use paddock_model::{Call, Wish};
 use paddock_proto::{
     ErrorCode, EventKind, GroupsCommand, Id, MultiResult, OpCode, StreamItem, Write, WriteReply, Zxid,
 };
-use paddock_replica::{Batch, LogEntry};
-use paddock_tree::{Command, GroupFounders, MISPLACED, MultiEnd, MultiOutcome, Outcome, Tree, for_each_path};
+use paddock_replica::{Batch, LogEntry, apply_offline};
+use paddock_tree::{Command, MISPLACED, MultiEnd, MultiOutcome, Outcome, Tree, for_each_path};
 
 use super::counted_names::ChildCounts;
 use super::order::{Logged, LoggedWrite, MultiParts};
@@ -57,11 +57,8 @@ impl GroupLog {
 
     /// The next entry. Returns the commands in it that counted.
     pub(super) fn apply(&mut self, entry: &LogEntry) -> Vec<LoggedWrite> {
-        if let Some(raised) = entry.raised_level() {
-            self.tree.raise_level(&raised);
-        }
-        if let Some(count) = entry.founded_groups() {
-            self.tree.found_groups(count, GroupFounders::default());
+        if entry.is_about_ensemble() {
+            apply_offline(&mut self.tree, entry);
         }
         self.tree.begin_entry(entry.floor());
         let mut writes = Vec::new();
@@ -296,5 +293,29 @@ fn owned_reply(reply: WriteReply<'_>) -> WriteReply<'static> {
             });
             WriteReply::Multi(owned.collect())
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use paddock_replica::Membership;
+    use paddock_tree::{FeatureLevel, RaisedLevel};
+
+    use super::*;
+
+    #[test]
+    fn groups_are_founded_only_when_members_found_them() {
+        // As a leader writes it.
+        let mut payload = vec![8, 0, 0, 0, 4];
+        payload.extend(Membership::new(vec![1], vec![]).encode());
+        let founding = |index| LogEntry { index, term: 1, payload: payload.clone().into() };
+        let mut log = GroupLog::new(0);
+
+        log.apply(&founding(1));
+        assert_eq!(log.tree.groups().count(), 1, "the members know of no groups yet");
+
+        log.tree.raise_level(&RaisedLevel { level: FeatureLevel::SEVERAL_GROUPS, since: String::new() });
+        log.apply(&founding(2));
+        assert_eq!(log.tree.groups().count(), 4);
     }
 }
