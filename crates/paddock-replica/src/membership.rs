@@ -37,6 +37,14 @@ pub(crate) struct Follower {
     pub(crate) gets_snapshot: bool,
 }
 
+impl Follower {
+    /// True if it leads as soon as it is asked to: until it does, nothing is proposed. A member that is gone counts as heard for a while, but lacks what
+    /// was `committed` since.
+    pub(crate) fn can_lead_at_once(&self, committed: u64) -> bool {
+        self.is_heard && !self.gets_snapshot && self.matched >= committed
+    }
+}
+
 impl Membership {
     pub fn new(mut voters: Vec<u64>, mut learners: Vec<u64>) -> Membership {
         voters.sort_unstable();
@@ -139,5 +147,15 @@ mod tests {
             assert_eq!(Membership::decode(&[bytes, vec![0; 8]].concat()), None);
         }
         assert_eq!(Membership::decode(&[0xff; 64]), None);
+    }
+
+    #[test]
+    fn a_member_that_was_lost_a_moment_ago_is_not_asked_to_lead() {
+        let quick = Follower { matched: 224, is_active: true, is_heard: true, gets_snapshot: false };
+        let lost = Follower { matched: 185, is_active: false, ..quick };
+        assert!(quick.can_lead_at_once(224));
+        assert!(!lost.can_lead_at_once(224), "it was heard within the last two election timeouts");
+        assert!(!Follower { is_heard: false, ..quick }.can_lead_at_once(224));
+        assert!(!Follower { gets_snapshot: true, ..quick }.can_lead_at_once(224));
     }
 }

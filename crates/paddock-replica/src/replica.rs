@@ -327,8 +327,9 @@ impl Replica<'_> {
         }
         let (own, followers) = (self.presence.options.member, self.followers());
         let others = self.group.consensus.membership().voters.iter().copied().filter(|voter| *voter != own);
+        let committed = self.group.consensus.committed();
         let can_lead = others.filter(|voter| {
-            followers.get(voter).is_some_and(|follower| follower.is_heard && !follower.gets_snapshot)
+            followers.get(voter).is_some_and(|follower| follower.can_lead_at_once(committed))
         });
         let takes_ms = self.presence.lead_times.own_us().unwrap_or_default() / 1000;
         if let Some((successor, part)) = self.presence.lead_times.successor(can_lead, now.monotonic_ms) {
