@@ -355,19 +355,23 @@ impl OneOrder {
         self.by_session.get(&session).into_iter().flatten().copied()
     }
 
-    /// The first change that a group made with this zxid, or that has it for its place, of those that were not told.
+    /// The first change that a group made with this zxid, or that has it for its place, of those that were not told. A multi may change a znode several times:
+    /// `is_told` is given the position and how often.
     pub(crate) fn changed_with(
         &self,
         zxid: Zxid,
         (kind, path): (EventKind, &str),
-        is_told: impl Fn(usize) -> bool,
+        is_told: impl Fn(usize, usize) -> bool,
     ) -> Option<Zxid> {
         let at_place = (self.before(zxid)..self.before(zxid.next())).map(|before| before + 1);
         let mut positions = at_place.chain(self.by_zxid.get(&zxid).into_iter().flatten().copied());
         let is_it = |change: &Change<'_>| change.kind == kind && *change.path == *path;
-        let is_there = |position: &usize| self.writes[position - 1].changes.iter().any(is_it);
-        let found = positions.clone().find(|position| is_there(position) && !is_told(*position));
-        found.or_else(|| positions.find(is_there)).map(|position| Zxid(position as i64))
+        let times = |position: &usize| {
+            self.writes[position - 1].changes.iter().filter(|change| is_it(change)).count()
+        };
+        let is_new = |position: &usize| times(position) > 0 && !is_told(*position, times(position));
+        let found = positions.clone().find(is_new);
+        found.or_else(|| positions.find(|at| times(at) > 0)).map(|position| Zxid(position as i64))
     }
 
     /// The last position, up to this one, with which one of these znodes became another, if that was applied in all its groups before a moment of the history; 0 for

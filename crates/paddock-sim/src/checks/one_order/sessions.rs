@@ -99,10 +99,11 @@ impl JudgedClient {
         }
         // One event tells of the first change, and may have the zxid of another; those of a watch that stays have their own. Of a watch of which it is not known whether the member holds it,
         // no change was due.
-        let is_open = self.watching.is_setting()
-            || self.watching.is_uncertain(kind, path)
-            || self.watching.has_begun(kind, path);
-        let due = order.changed_with(zxid, (kind, path), |position| self.was_told(position, kind, path));
+        let tells_all = self.watching.has_begun(kind, path);
+        let is_open = self.watching.is_setting() || self.watching.is_uncertain(kind, path) || tells_all;
+        let due = order.changed_with(zxid, (kind, path), |position, times| {
+            self.times_told(position, kind, path) >= if tells_all { times } else { 1 }
+        });
         let due = due.filter(|due| is_open || self.watching.may_be_late(*due, kind, path));
         let due = due.or_else(|| self.watching.next_due(order, kind, path, &self.ids));
         let Some(due) = due else {
@@ -130,8 +131,8 @@ impl JudgedClient {
         self.told[first..].iter().take_while(move |(told, ..)| *told == position)
     }
 
-    fn was_told(&self, position: usize, kind: EventKind, path: &str) -> bool {
-        self.told_at(position).any(|(_, told, of)| (*told, of.as_str()) == (kind, path))
+    fn times_told(&self, position: usize, kind: EventKind, path: &str) -> usize {
+        self.told_at(position).filter(|(_, told, of)| (*told, of.as_str()) == (kind, path)).count()
     }
 
     fn be_answered(

@@ -490,6 +490,27 @@ fn two_changes_with_one_zxid_are_told_one_behind_the_other() {
     story.holds();
 }
 
+/// A watch that stays tells of both changes of a multi, and of the one of another group that has the same place.
+#[test]
+fn a_multi_that_changes_a_list_twice_is_told_twice() {
+    let mut story = HandMadeRun::new();
+    let request = story.ask(ANN, Ask::AddWatch { path: "/a".to_owned(), mode: AddWatchMode::Persistent });
+    story.answer(ANN, request, 5, None, &[]);
+    let both = Wish::Multi(vec![create("/a/x", 0), delete("/a/x")]);
+    let results = vec![
+        MultiResult::Done(OpCode::Create, created("/a/x").expect("it is")),
+        MultiResult::Done(OpCode::Delete, WriteReply::Done),
+    ];
+    story.write(B, 10, BEN, both, Ok(WriteReply::Multi(results)));
+    story.write(C, 10, BEN, create("/a/y", 0), created("/a/y"));
+    for _ in 0..3 {
+        story.told(ANN, 10, EventKind::NodeChildrenChanged, "/a");
+    }
+    story.holds();
+    story.told(ANN, 10, EventKind::NodeChildrenChanged, "/a");
+    story.fails("where None is due");
+}
+
 #[test]
 fn a_sync_shows_what_any_client_was_shown() {
     let mut story = HandMadeRun::new();
