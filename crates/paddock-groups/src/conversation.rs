@@ -352,11 +352,19 @@ impl Conversation {
         told
     }
 
-    /// Znodes lie in several groups from now on. All that was shown is the home group's, up to `shown`. Up to `told` others may have told the client.
-    pub(crate) fn begin_spread(&mut self, (told, shown): (Zxid, Zxid), watched: impl Iterator<Item = u32>) {
+    /// Znodes lie in these groups from now on. All that was shown is the home group's, up to `shown`. Up to `told` others may have told the client, which watches,
+    /// or may soon: what home has been given, and has not answered, may yet set a watch.
+    pub(crate) fn begin_spread(
+        &mut self,
+        (told, shown): (Zxid, Zxid),
+        watches: bool,
+        groups: impl Iterator<Item = u32>,
+    ) {
         self.shown.note(0, shown);
         self.told = self.told.max(told);
-        self.watched.extend(watched);
+        if watches || self.is_about_to_watch_at(|_| true) {
+            self.watched.extend(groups);
+        }
     }
 
     fn push(&mut self, request: RequestId, what: What) {

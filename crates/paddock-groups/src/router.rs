@@ -589,7 +589,7 @@ impl Router {
             let shown = home.tree().zxid();
             for (conn, one) in &mut self.conversations {
                 let watches = home.state.watches().has_any(*conn);
-                one.begin_spread((self.spread_from, shown), groups.numbers().filter(|_| watches));
+                one.begin_spread((self.spread_from, shown), watches, groups.numbers());
             }
             self.ready.extend(self.conversations.keys());
         }

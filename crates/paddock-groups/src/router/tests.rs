@@ -7,7 +7,7 @@ mod relayed_writes;
 mod routed_pair;
 mod watched_lists;
 
-use paddock_proto::{CreateMode, GroupsCommand, IdList, OpCode, Xid, encode};
+use paddock_proto::{CreateMode, ErrorCode, GroupsCommand, IdList, OpCode, Xid, encode};
 use paddock_state::{Client, QueuedRead, RequestId, State};
 use paddock_tree::{FeatureLevel, GroupFounders, Guess, MISPLACED, RaisedLevel, SLOTS, Tree};
 
@@ -186,4 +186,43 @@ fn no_event_overtakes_the_answer_to_a_write_behind_a_refused_read() {
 fn a_watch_that_was_set_behind_a_refused_read_closes_the_connection() {
     assert!(is_closed_behind_refused_read(true));
     assert!(!is_closed_behind_refused_read(false));
+}
+
+/// A read was passed on, and sets its watch when znodes are spread already: what the client is told of later waits for all groups.
+#[test]
+fn an_event_of_a_watch_that_was_set_behind_the_first_slots_waits_for_the_other_groups() {
+    let (mut home, mut other) = (home(), State::new(Tree::new()));
+    let create = |state: &mut State, path: &str, floor: i64, mail: &mut Outboxes| {
+        let (mut body, mut command) = (Vec::new(), Vec::new());
+        encode::create_open(&mut body, path, None, CreateMode::Persistent);
+        Command::encode(SessionId::NONE, 5, IdList::NONE, OpCode::Create, &body, &mut command);
+        state.tree_mut().begin_entry(Zxid(floor));
+        state.apply(&Command::decode(&command).unwrap(), mail).result.unwrap();
+    };
+    create(&mut other, "/g", 20, &mut Outboxes::new(1));
+    create(&mut home, "/g", 10, &mut Outboxes::new(1));
+    let client = Client::new(ConnId::new(0, 1), SessionId(7), &[]);
+    let mut path = Vec::new();
+    encode::path_and_watch(&mut path, "/h", true);
+    let request = RequestId { xid: Xid(1), slot: Slot(1) };
+    let mut router = Router::new(MEMBER, false, (ORIGIN, 0));
+    let read = QueuedRead::new(client.clone(), request, OpCode::Exists, path.clone());
+    assert!(router.take(ClientInput::Read(read)).is_some(), "it goes to the home group at once");
+    let told = |router: &mut Router, home: &State| {
+        let settled = home.tree().zxid().max(Zxid(20));
+        let views = [home, &other].map(|state| Some(GroupView { state, settled, origin: ORIGIN }));
+        let mut out = Outboxes::new(1);
+        router.work(&views, &NO_HOSTS, Zxid(0), &mut out);
+        out.iter_mut().map(|(_, outbox)| outbox.iter().count()).sum::<usize>()
+    };
+    router.begin_spread(home.tree().zxid());
+    assert_eq!(told(&mut router, &home), 0, "home has yet to answer");
+    let mut mail = Outboxes::new(1);
+    home.answer(&client, Xid(1), OpCode::Exists, &path, Guess::NONE, &mut Vec::new());
+    answer(&mut mail, 1, ErrorCode::NoNode.code());
+    router.take_mail(0, &mut mail, (&[], vec![]), home.tree().zxid(), 2);
+    assert_eq!(told(&mut router, &home), 1, "both groups are further than the answer");
+    create(&mut home, "/h", 30, &mut mail);
+    router.take_mail(0, &mut mail, (&[], vec![]), home.tree().zxid(), 2);
+    assert_eq!(told(&mut router, &home), 0, "the other group may have an earlier event");
 }
