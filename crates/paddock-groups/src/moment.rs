@@ -56,6 +56,12 @@ impl OrderMoment {
         OrderMoment { place: stamp, rank: Rank::Shown, group: u32::MAX, stamp }
     }
 
+    /// The moment behind a multi over several groups, whose own part in the home group has this zxid: it is that of the decision, which has the zxid before. Another group may have the zxid of the part
+    /// by chance, and what it changes there comes later.
+    pub(crate) fn of_multi(own: Zxid) -> OrderMoment {
+        OrderMoment { place: Zxid(own.0 - 1), ..OrderMoment::of_sight(own) }
+    }
+
     /// The stamp of a change in its group; of a sight, the largest one that is shown.
     pub(crate) fn stamp(self) -> Zxid {
         self.stamp
@@ -157,6 +163,8 @@ mod tests {
         // Home's own part has the next zxid, which another group may have by chance.
         let part = home(6).pulled_by(AppliedItem { zxid: Zxid(6), decided: Zxid(5) });
         assert!(before < part && part < OrderMoment::of_change(2, Zxid(6)));
+        let answer = OrderMoment::of_multi(Zxid(6));
+        assert!(part < answer && answer < OrderMoment::of_change(2, Zxid(6)));
         // Another decision was made earlier, and its item comes behind.
         let earlier = AppliedItem { zxid: Zxid(20), decided: Zxid(3) };
         assert!(before.is_pulled_by(1, earlier) && before.pulled_by(earlier) < home(5));

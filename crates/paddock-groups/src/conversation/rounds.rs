@@ -110,7 +110,7 @@ impl Conversation {
             Ok(())
         });
         let mut answer = RoutedAnswer::new(bytes);
-        answer.moment = OrderMoment::of_sight(decided.zxid);
+        answer.moment = OrderMoment::of_multi(decided.zxid);
         stamps.iter().for_each(|(group, zxid)| self.shown.note(*group, *zxid));
         self.requests[0].stage = RequestStage::Answered { answer, freshness: Freshness::Forever };
         true

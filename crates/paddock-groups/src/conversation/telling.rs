@@ -176,7 +176,7 @@ impl Conversation {
             let decided = turn.groups.multi_outcome(0, self.session);
             let is_answered =
                 |decided: &&MultiOutcome| decided.multi == *multi && !matches!(decided.end, MultiEnd::Busy);
-            if decided.filter(is_answered).is_some_and(|decided| OrderMoment::of_sight(decided.zxid) < at) {
+            if decided.filter(is_answered).is_some_and(|decided| OrderMoment::of_multi(decided.zxid) < at) {
                 // Its answer goes first, and waits for the other groups.
                 return false;
             }

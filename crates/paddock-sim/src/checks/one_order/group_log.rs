@@ -188,7 +188,8 @@ impl GroupLog {
         let read = |body: Vec<u8>| read_reply(&call.wish, &body).expect("a group's replies can be read");
         let (stamp, result, level) = (answer.zxid, answer.result.map(read), self.tree.feature_level().0);
         let counts = ChildCounts::default();
-        let write = LoggedWrite { stamp, call, result, portion: None, level, parts: None, counts };
+        let write =
+            LoggedWrite { stamp, call, result, portion: None, level, parts: None, decided: None, counts };
         self.logged.push(Logged::Relayed { number, decided, write: Box::new(write.clone()) });
         writes.push(write);
     }
@@ -220,7 +221,8 @@ impl GroupLog {
         };
         let level = self.tree.feature_level().0;
         let counts = self.counts.clone();
-        let write = LoggedWrite { stamp: zxid, call, result, portion: None, level, parts, counts };
+        let decided = Some(Zxid(zxid.0 - 1));
+        let write = LoggedWrite { stamp: zxid, call, result, portion: None, level, parts, decided, counts };
         self.logged.push(Logged::Write(Box::new(write.clone())));
         writes.push(write);
     }
@@ -241,7 +243,7 @@ impl GroupLog {
         let (stamp, call, result) = (outcome.zxid, call.clone(), owned(outcome.result));
         let level = self.tree.feature_level().0;
         let counts = self.counts.clone();
-        let write = LoggedWrite { stamp, call, result, portion, level, parts: None, counts };
+        let write = LoggedWrite { stamp, call, result, portion, level, parts: None, decided: None, counts };
         self.logged.push(Logged::Write(Box::new(write.clone())));
         writes.push(write);
     }

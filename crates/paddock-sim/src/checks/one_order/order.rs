@@ -32,6 +32,9 @@ pub(crate) struct LoggedWrite {
     pub(crate) level: u16,
     /// Parts of a multi that was carried out in several groups; its result says nothing then.
     pub(crate) parts: Option<MultiParts>,
+    /// In the home group: the zxid at which it has decided on a multi over several groups, whose own zxid is the next. Another group may have that by chance, and what it changes
+    /// there comes behind the multi.
+    pub(crate) decided: Option<Zxid>,
     /// Counters by which the home group has given names.
     pub(crate) counts: ChildCounts,
 }
@@ -181,7 +184,7 @@ impl OneOrder {
     /// The next command, after all before it. The items that tell groups of it have these zxids there.
     fn carry_out(&mut self, key: Key, write: &LoggedWrite, of_items: Vec<Zxid>) -> Checked {
         let (place, _, _, _, group) = key;
-        let LoggedWrite { stamp, call, result, portion, level, parts, counts } = write;
+        let LoggedWrite { stamp, call, result, portion, level, parts, counts, .. } = write;
         let mut model = self.state(self.len()).clone();
         model.raise_level(*level);
         let mut write = write.clone();
@@ -442,7 +445,8 @@ fn key_home<'l>(log: &'l [Logged], keyed: &mut Vec<(Key, &'l LoggedWrite)>) -> C
                 (stamp, count) = (write.stamp, count + 1);
                 decisions.zxids.push(stamp);
                 if write.result != Err(MISPLACED) {
-                    keyed.push(((stamp, 1, 2 * count, stamp, 0), &**write));
+                    let place = write.decided.unwrap_or(stamp);
+                    keyed.push(((place, 1, 2 * count, stamp, 0), &**write));
                 }
             }
             Logged::Appends { group, last } => {

@@ -98,7 +98,8 @@ impl HandMadeRun {
     ) -> &mut HandMadeRun {
         let call = Call { session, member: 0, wish, ..Call::plain_create("/") };
         let (stamp, counts) = (Zxid(stamp), ChildCounts::default());
-        let write = LoggedWrite { stamp, call, result, portion: None, level: 0, parts: None, counts };
+        let write =
+            LoggedWrite { stamp, call, result, portion: None, level: 0, parts: None, decided: None, counts };
         self.logs.entry(group).or_default().push(Logged::Write(Box::new(write)));
         self
     }
@@ -138,7 +139,8 @@ impl HandMadeRun {
         let (decided, stamp) = (Zxid(decided), Zxid(stamp));
         let call = Call { session, member: 0, wish: create(path, 0), ..Call::plain_create("/") };
         let (result, counts) = (created(path), ChildCounts::default());
-        let write = LoggedWrite { stamp, call, result, portion: None, level: 0, parts: None, counts };
+        let write =
+            LoggedWrite { stamp, call, result, portion: None, level: 0, parts: None, decided: None, counts };
         let log = self.logs.entry(group).or_default();
         log.push(Logged::Item { number, decided, changes_znodes: true, zxid: stamp });
         log.push(Logged::Relayed { number, decided, write: Box::new(write) });
@@ -260,6 +262,27 @@ fn a_write_is_pulled_in_front_of_the_decision_and_not_of_what_has_the_same_zxid(
     story.log(B, 20, BEN, create("/a/x", 0), created("/a/x")).item(B, 1, 9);
     let order = story.order().unwrap();
     assert_eq!(places(&order)[3..], [(HOME, 9), (B, 9), (HOME, 9)]);
+}
+
+/// Another group removes a znode at once when it has heard that the multi is given up, with the zxid that home's part of it has.
+#[test]
+fn a_multi_that_was_refused_stands_where_it_was_decided() {
+    let story = |decided: Option<Zxid>| {
+        let mut story = HandMadeRun::new();
+        story.log(B, 10, BEN, create("/a/x", 0), created("/a/x"));
+        let refused = [None, Some(ErrorCode::NoNode)].map(MultiResult::Failed).to_vec();
+        let wish = Wish::Multi(vec![delete("/a/x"), delete("/h")]);
+        story.log(HOME, 21, ANN, wish, Ok(WriteReply::Multi(refused)));
+        let Some(Logged::Write(multi)) = story.logs.get_mut(&HOME).and_then(|log| log.last_mut()) else {
+            panic!("the last of the log is a command")
+        };
+        multi.decided = decided;
+        story.log(B, 21, BEN, delete("/a/x"), done());
+        story
+    };
+    let order = story(Some(Zxid(20))).order().unwrap();
+    assert_eq!(places(&order)[4..], [(HOME, 20), (B, 21)]);
+    assert!(story(None).order().is_err(), "what the multi was to remove is gone");
 }
 
 #[test]
