@@ -176,7 +176,7 @@ impl Carrier {
     /// A group's replica here is in this state.
     pub fn follow_group(&mut self, group: u32, state: &Tree) {
         self.stirred.insert(group);
-        self.votes.are_given(group, state.votes());
+        self.votes.are_given(group, state.zxid(), state.votes());
         self.givings.follow_group(group, state);
         let received = state.received_items();
         if received > 0 {
