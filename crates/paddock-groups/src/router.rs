@@ -53,6 +53,8 @@ pub struct Router {
     under_way: BTreeMap<SessionId, Vec<UnderWay>>,
     /// Clients that want sessions back of which something is under way.
     returning: Vec<(SessionId, ClientInput)>,
+    /// Nothing can be written.
+    is_read_only: bool,
     /// Connections by which sessions have come back, as far as they are there.
     came_by: CameBy,
     /// The last batch that was handed to the home group before there was a router: nothing goes to another group before that is applied.
@@ -144,6 +146,7 @@ impl Router {
             passed: Vec::new(),
             under_way: BTreeMap::new(),
             returning: Vec::new(),
+            is_read_only: false,
             came_by: CameBy::default(),
             fence: Some(fence),
             marks: Marks::default(),
@@ -321,6 +324,18 @@ impl Router {
         }
     }
 
+    /// Read-only mode begins or ends. While nothing can be written, what is under way may never end: connections that were to be closed behind earlier answers
+    /// are closed at once, and clients that want sessions back are answered by the home group as it answers all then.
+    pub fn follow_mode(&mut self, is_read_only: bool) {
+        if std::mem::replace(&mut self.is_read_only, is_read_only) || !is_read_only {
+            return;
+        }
+        let ending = self.conversations.iter().filter(|(_, one)| one.is_ending()).map(|(conn, _)| *conn);
+        for conn in ending.collect::<Vec<_>>() {
+            self.close(conn);
+        }
+    }
+
     /// A client says that it has seen a stamp that none can have given: its connection is closed, whatever it asks for.
     pub fn refuse(&mut self, conn: ConnId) {
         self.refused.insert(conn);
@@ -436,6 +451,7 @@ impl Router {
         !self.inputs.is_empty()
             || !self.passed.is_empty()
             || !self.read_only.is_empty()
+            || self.is_read_only && !self.returning.is_empty()
             || self.is_beginning
             || !self.ready.is_empty() && self.fence.is_none()
             || self.is_changed && !self.under_way.is_empty()
@@ -561,10 +577,10 @@ impl Router {
         orders
     }
 
-    /// Sessions of which nothing is under way any more are taken over.
+    /// Sessions of which nothing is under way any more are taken over. While nothing can be written, they are only read from.
     fn let_return(&mut self) -> Vec<Order> {
-        let Router { returning, under_way, .. } = self;
-        let back = returning.extract_if(.., |(session, _)| !under_way.contains_key(session));
+        let Router { returning, under_way, is_read_only, .. } = self;
+        let back = returning.extract_if(.., |(session, _)| *is_read_only || !under_way.contains_key(session));
         back.map(|(session, input)| Order::Hand { group: 0, session, needs: Zxid(0), input }).collect()
     }
 

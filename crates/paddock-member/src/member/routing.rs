@@ -199,6 +199,10 @@ impl Member {
 
     /// Lets requests, answers and events go on as far as they can.
     pub(super) fn route(&mut self, shell: &mut impl Shell) {
+        let is_read_only = self.groups[0].group.is_read_only();
+        if let Some(router) = &mut self.router {
+            router.follow_mode(is_read_only);
+        }
         if !self.has_routes() {
             return;
         }

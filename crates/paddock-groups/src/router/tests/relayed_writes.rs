@@ -3,9 +3,10 @@
 use paddock_proto::{CreateMode, GroupsCommand, OpCode, SessionId, Zxid, encode};
 use paddock_state::{ClientInput, ConnId, Resumption};
 
+use super::super::Order;
 use super::handed_writes::{asked_of, attached, create};
 use super::placement::hosted;
-use super::routed_pair::{RoutedPair, SESSION, ToldClient};
+use super::routed_pair::{ORIGIN, RoutedPair, SESSION, ToldClient};
 
 /// Asks for creates of these znodes, and lets the router hand over what it can.
 fn ask(pair: &mut RoutedPair, paths: &[&str]) {
@@ -134,6 +135,35 @@ fn the_connection_of_a_session_that_has_ended_is_closed_when_its_client_comes_ba
     let (conn, resumption) = (ConnId::new(0, 2), Resumption::keyed(SESSION, 1000));
     pair.router.take(ClientInput::Resume { conn, resumption, may_only_read: false });
     assert_eq!(pair.work(), [ToldClient::Close]);
+}
+
+/// What the other group has yet to say may never come.
+#[test]
+fn the_connection_of_a_session_that_has_ended_is_closed_when_nothing_can_be_written() {
+    let mut pair = closing_session();
+    pair.router.follow_mode(false);
+    assert_eq!(pair.work(), []);
+    pair.router.follow_mode(true);
+    assert_eq!(pair.work(), [ToldClient::Close]);
+}
+
+#[test]
+fn a_client_that_wants_its_session_back_is_answered_when_nothing_can_be_written() {
+    let mut pair = attached();
+    ask(&mut pair, &["/h-1"]);
+    pair.router.handed(SESSION, 0, (ORIGIN, 1000));
+    let (conn, resumption) = (ConnId::new(0, 2), Resumption::keyed(SESSION, 1000));
+    let resume = ClientInput::Resume { conn, resumption, may_only_read: true };
+    assert!(pair.router.take(resume).is_none(), "a write of the session is under way");
+    pair.work();
+    assert!(pair.orders.is_empty());
+    pair.router.follow_mode(true);
+    pair.work();
+    assert!(
+        matches!(pair.orders[..], [Order::Hand { group: 0, input: ClientInput::Resume { .. }, .. }]),
+        "{:?}",
+        pair.orders
+    );
 }
 
 #[test]
