@@ -21,8 +21,7 @@ struct Given {
 }
 
 impl Given {
-    /// What the home group is to be told. The client of a multi that is refused is shown what the group had when it voted, and no item moves that in front of the decision: so the decision is stamped
-    /// above it.
+    /// Tells the home group. The client of a multi that is refused is shown what the group had when it voted, and no item moves that in front of the decision: so the decision is stamped above it.
     fn tell(self, multi: i64, group: u32, mut submit: impl FnMut(&GroupsCommand<'_>)) {
         let Given { vote, zxid } = self;
         if let Vote::No { .. } = vote {

@@ -137,7 +137,7 @@ fn the_connection_of_a_session_that_has_ended_is_closed_when_its_client_comes_ba
     assert_eq!(pair.work(), [ToldClient::Close]);
 }
 
-/// What the other group has yet to say may never come.
+/// The other group may never say what the answer waits for.
 #[test]
 fn the_connection_of_a_session_that_has_ended_is_closed_when_nothing_can_be_written() {
     let mut pair = closing_session();
