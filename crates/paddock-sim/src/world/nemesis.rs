@@ -222,6 +222,7 @@ impl World {
         if let [member] = leaders[..]
             && self.machines.len() > 1
             && !self.machines.iter().any(is_slow)
+            && self.has_room()
         {
             match part {
                 SlowPart::Disk => self.machine(member).be_slow(by, now + span),
@@ -246,7 +247,8 @@ impl World {
     ) -> Checked {
         let now = self.now;
         let is_slow = self.machine(member).faults.slow.1 > now;
-        let leads = is_slow && self.leaders().any(|leader| leader == member) && self.must_know(member, part);
+        let must_hand_over = is_slow && self.has_room() && self.must_know(member, part);
+        let leads = must_hand_over && self.leaders().any(|leader| leader == member);
         let process = self.machine(member).process.as_ref();
         let handovers = process.map_or(0, |process| process.slow_handovers());
         ensure!(
@@ -260,6 +262,12 @@ impl World {
             "member {member} has handed the lead over {handovers} times"
         );
         Ok(())
+    }
+
+    /// True if no member's disk is full, or is to be: one that cannot install a snapshot has nothing to lead with.
+    fn has_room(&self) -> bool {
+        let lacks = |machine: &Machine| machine.faults.full_at_install.is_some() || machine.is_full(self.now);
+        !self.machines.iter().any(lacks)
     }
 
     /// True if a member has synced often enough for long enough to be sure that it is slow: while its clients write elsewhere it cannot know.
