@@ -597,13 +597,6 @@ impl Conversation {
             )
         };
         self.is_ending = self.requests.back().is_some_and(is_farewell);
-        if self.is_ending {
-            // The watches have gone with the session: of what another group has yet to carry out nothing is told, and so nothing is that comes behind it.
-            self.events.clear();
-            self.list_changes.clear();
-            self.unheard.clear();
-            self.held_events.clear();
-        }
         !self.is_ending
     }
 

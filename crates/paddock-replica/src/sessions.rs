@@ -118,9 +118,14 @@ impl Sessions {
         self.serving = serving;
     }
 
+    /// Serves the session no more. Returns the connection that did, and has its watches yet.
+    pub(crate) fn end_session(&mut self, session: SessionId) -> Option<ConnId> {
+        self.serving.end_session(session)
+    }
+
     /// Serves the session no more. Returns the connection that did.
     pub(crate) fn end_serving(&mut self, session: SessionId) -> Option<ConnId> {
-        let conn = self.serving.end_session(session)?;
+        let conn = self.end_session(session)?;
         self.watches.drop_conn(conn);
         Some(conn)
     }

@@ -248,8 +248,14 @@ impl Replica<'_> {
         if outcome.result.is_ok()
             && self.group.is_home()
             && let Some(session) = command.ended_session()
+            && let Some(conn) = self.presence.sessions.end_session(session)
         {
-            self.end_serving(session, out);
+            // While znodes are spread, answers of before may wait for other groups, and the client is told in front of them what those have changed: its watches go with the
+            // connection.
+            if !state.tree().are_znodes_spread() {
+                self.presence.watches().drop_conn(conn);
+            }
+            out.close(conn);
         }
         outcome
     }
@@ -389,7 +395,7 @@ impl Replica<'_> {
         }
     }
 
-    /// The connection of a session that has ended or moved is closed, behind the reply if it asked for that itself.
+    /// The connection of a session that has moved is closed.
     fn end_serving(&mut self, session: SessionId, out: &mut Outboxes) {
         if let Some(conn) = self.presence.sessions.end_serving(session) {
             out.close(conn);

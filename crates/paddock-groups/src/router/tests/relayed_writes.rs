@@ -119,13 +119,13 @@ fn closing_session() -> RoutedPair {
     pair
 }
 
-/// The end of the session has taken the watches along by which another group would have told of something earlier.
+/// The connection keeps its watches until all is answered: what it is told is whole.
 #[test]
-fn nothing_is_told_of_a_watch_when_the_session_is_closed() {
+fn who_closes_its_session_is_told_in_front_of_the_answers_what_was_changed_before() {
     let mut pair = closing_session();
     pair.send_items(140);
     pair.between(0, 140, &GroupsCommand::Mark { at_least: Zxid(140) });
-    assert_eq!(pair.work(), [ToldClient::Answer, ToldClient::Close]);
+    assert_eq!(pair.work(), [ToldClient::Event(Some(Zxid(120))), ToldClient::Answer, ToldClient::Close]);
 }
 
 /// The home group has closed the connection already, behind the answer that waits.
